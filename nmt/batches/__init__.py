@@ -1,0 +1,1 @@
+"""Ids on disk to padded tensors, in a seeded and resumable order."""

@@ -1,0 +1,1 @@
+"""Model folders on disk: names, saving, loading, averaging."""

@@ -1,0 +1,154 @@
+"""What may be said of data and of cleaning it: the recipe's [languages], [data] and [preprocess]."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Discriminator, Field, Tag, field_validator, model_validator
+
+from nmt.schema import Config, Count
+
+
+class LanguagesConfig(Config):
+    """The language codes of both sides, such as en and de; zh-TW or pt_BR are fine too."""
+
+    source: str = Field(min_length=2)
+    """Language of the source side."""
+    target: str = Field(min_length=2)
+    """Language of the target side: it chooses the scores' tokenizer and the Moses rules."""
+
+
+class PlainConfig(Config):
+    """Two files, one sentence a line, aligned by line number. Plain, .gz, .xz, .zst or .bz2."""
+
+    kind: Literal["plain"] = "plain"
+    source: Path
+    """File of source sentences."""
+    target: Path
+    """File of target sentences."""
+    weight: float = Field(1.0, gt=0)
+    """How many times the corpus counts in an epoch, beside the other corpora."""
+
+    def files(self) -> tuple[Path, ...]:
+        """Every file that is read."""
+        return self.source, self.target
+
+
+class TsvConfig(Config):
+    """One file of tab-separated columns."""
+
+    kind: Literal["tsv"] = "tsv"
+    file: Path
+    """File of tab-separated lines."""
+    source_column: int = Field(1, ge=1)
+    """Column of the source sentence, from 1."""
+    target_column: int = Field(2, ge=1)
+    """Column of the target sentence, from 1."""
+    weight: float = Field(1.0, gt=0)
+    """How many times the corpus counts in an epoch, beside the other corpora."""
+
+    def files(self) -> tuple[Path, ...]:
+        """Every file that is read."""
+        return (self.file,)
+
+
+def _source_kind(value: Any) -> str:
+    """`kind` may be left out: a table with `file` is a TSV, any other a pair of files."""
+    if isinstance(value, dict):
+        return str(value.get("kind", "tsv" if "file" in value else "plain"))
+    return str(getattr(value, "kind", "plain"))
+
+
+SourceConfig = Annotated[
+    Annotated[PlainConfig, Tag("plain")] | Annotated[TsvConfig, Tag("tsv")], Discriminator(_source_kind)
+]
+
+
+class TestSetConfig(Config):
+    """A test set: source sentences and one or several references, scored as raw text."""
+
+    __test__ = False  # not a test class, whatever its name starts with
+
+    name: str = Field("test", pattern=r"^[A-Za-z0-9][A-Za-z0-9_.\-]*$")
+    """Name of the set, used for file names and the table of scores."""
+    source: Path
+    """File of source sentences."""
+    target: tuple[Path, ...] = Field(min_length=1)
+    """File of reference translations, or a list of several such files."""
+
+    @field_validator("target", mode="before")
+    @classmethod
+    def _one_or_several(cls, value: Any) -> Any:
+        return (value,) if isinstance(value, str | Path) else value
+
+    def files(self) -> tuple[Path, ...]:
+        """Every file that is read."""
+        return (self.source, *self.target)
+
+
+class DataConfig(Config):
+    """Where the parallel text lies. Relative paths count from the recipe's own folder."""
+
+    train: tuple[SourceConfig, ...] = Field(min_length=1)
+    """Training corpora, [[data.train]] once for each."""
+    valid: SourceConfig
+    """Held-out pairs that steer training: validation loss and BLEU."""
+    test: tuple[TestSetConfig, ...] = ()
+    """Test sets, [[data.test]] once for each; translated and scored at the end."""
+
+    @model_validator(mode="after")
+    def _names_differ(self) -> DataConfig:
+        names = [test.name for test in self.test]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ValueError(f"two test sets are named {twice[0]!r}; give each its own name")
+        return self
+
+
+class MosesConfig(Config):
+    """Moses mode: punctuation normalisation, tokenisation and truecasing with sacremoses, undone after translation.
+
+    Lossy by nature (quotes and spaces around them): the raw path is the default.
+    """
+
+    punctuation: bool = True
+    """Normalise punctuation."""
+    tokenize: bool = True
+    """Tokenise, and detokenise translations."""
+    truecase: bool = False
+    """Truecase with a model learned on the training text, and capitalise translations' first letters."""
+
+
+class TextConfig(Config):
+    """What happens to raw text before subwords, in training and in use alike; it travels in the model folder."""
+
+    normalization: Literal["nfc", "nfkc", "none"] = "nfc"
+    """Unicode normal form: nfc keeps meaning and look, nfkc folds compatibility characters, none changes nothing."""
+    moses: MosesConfig | None = None
+    """Settings of Moses mode; leave the table out for the lossless raw path."""
+
+
+class PreprocessConfig(TextConfig):
+    """Cleaning of the training and validation text. Test sets are never changed or filtered."""
+
+    min_words: int = Field(1, ge=0)
+    """Fewest words on either side (text between white space)."""
+    max_words: Count = Field(250, ge=1)
+    """Most words on either side; for languages written without spaces max_characters is the one that bites."""
+    max_characters: Count = Field(2000, ge=1)
+    """Most characters on either side."""
+    max_ratio: float = Field(9.0, ge=1)
+    """Longest allowed ratio between the sides, counted in characters, for pairs over 20 characters."""
+    drop_identical: bool = False
+    """Drop pairs whose sides are equal."""
+    drop_duplicates: bool = True
+    """Keep only the first of equal pairs."""
+    drop_held_out: bool = True
+    """Drop training pairs whose source or target also stands as that side of a validation or test pair."""
+    on_bad_bytes: Literal["error", "replace"] = "error"
+    """Invalid UTF-8: stop with file, line and byte, or put U+FFFD in its place and count."""
+
+    def text(self) -> TextConfig:
+        """The part that a model folder keeps."""
+        return TextConfig(normalization=self.normalization, moses=self.moses)

@@ -1,0 +1,1 @@
+"""Position encodings: three hooks, embed, rotate and bias."""

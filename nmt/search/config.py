@@ -1,0 +1,36 @@
+"""What may be said of translating: the recipe's [translate], and the options of `nmt translate`."""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+from pydantic import Field, field_validator
+
+from nmt.schema import Config, Count
+
+
+class SearchConfig(Config):
+    """Beam search. What is set here shapes the translation; batch sizes never do."""
+
+    beam: int = Field(4, ge=1)
+    """Hypotheses kept alive; 1 is greedy search."""
+    length_penalty: str = "gnmt:0.6"
+    """gnmt:A divides log-probability by ((5+|Y|)/6)^A (the 2017 paper), average:A by |Y|^A, none by nothing."""
+    max_extra_tokens: int = Field(50, ge=0)
+    """A translation has at most source length + this many tokens, end marks not counted."""
+    max_source_tokens: int | None = Field(None, ge=2)
+    """Longest source in ids, end mark included; longer lines are split, translated and rejoined. Default: the longest of training."""
+    batch_tokens: Count = Field(4096, ge=1)
+    """Most source tokens of one batch, padding counted. Changes speed and memory, never the translation."""
+    buffer_lines: Count = Field(1024, ge=1)
+    """Lines read ahead so that sentences of similar length share a batch; input that pauses is translated at once."""
+    precision: Literal["float32", "bfloat16"] = "float32"
+    """Arithmetic of the model while translating."""
+
+    @field_validator("length_penalty")
+    @classmethod
+    def _known_penalty(cls, value: str) -> str:
+        if not re.fullmatch(r"none|(gnmt|average):-?\d+(\.\d+)?", value):
+            raise ValueError("a length penalty is gnmt:A, average:A or none, such as gnmt:0.6")
+        return value

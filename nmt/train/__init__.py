@@ -1,0 +1,1 @@
+"""From batches to weights: loss, schedule, optimizer, the loop, validation, the journal."""

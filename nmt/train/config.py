@@ -1,0 +1,143 @@
+"""What may be said of training: the recipe's [train] and [average]."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from nmt.batches.config import BatchConfig
+from nmt.schema import Config, Count
+
+
+class PaperScheduleConfig(Config):
+    """lr = factor · width^-0.5 · min(step^-0.5, step · warmup^-1.5) (Vaswani et al. 2017, §5.3)."""
+
+    kind: Literal["paper"] = "paper"
+    warmup_steps: Count = Field(4000, ge=1)
+    """Updates of rising rate."""
+    factor: float = Field(1.0, gt=0)
+    """Multiplies the whole curve."""
+
+
+class LinearScheduleConfig(Config):
+    """Rises to `peak` over the warmup, then falls on a straight line to `floor` at the last update (needs `steps`)."""
+
+    kind: Literal["linear"] = "linear"
+    peak: float = Field(1e-3, gt=0)
+    """Highest learning rate."""
+    warmup_steps: Count = Field(400, ge=0)
+    """Updates of rising rate."""
+    floor: float = Field(0.0, ge=0)
+    """Learning rate at the last update."""
+
+
+class CosineScheduleConfig(Config):
+    """Rises to `peak` over the warmup, then falls on half a cosine to `floor` at the last update (needs `steps`)."""
+
+    kind: Literal["cosine"] = "cosine"
+    peak: float = Field(1e-3, gt=0)
+    """Highest learning rate."""
+    warmup_steps: Count = Field(400, ge=0)
+    """Updates of rising rate."""
+    floor: float = Field(0.0, ge=0)
+    """Learning rate at the last update."""
+
+
+class ConstantScheduleConfig(Config):
+    """The same rate throughout, after an optional warmup."""
+
+    kind: Literal["constant"] = "constant"
+    peak: float = Field(1e-3, gt=0)
+    """The learning rate."""
+    warmup_steps: Count = Field(0, ge=0)
+    """Updates of rising rate."""
+
+
+ScheduleConfig = Annotated[
+    PaperScheduleConfig | LinearScheduleConfig | CosineScheduleConfig | ConstantScheduleConfig,
+    Field(discriminator="kind"),
+]
+
+
+class AdamConfig(Config):
+    """Adam (Kingma & Ba 2015) with decoupled weight decay; the defaults are the paper's (§5.3)."""
+
+    kind: Literal["adam"] = "adam"
+    beta1: float = Field(0.9, ge=0, lt=1)
+    """Decay of the first moment."""
+    beta2: float = Field(0.98, ge=0, lt=1)
+    """Decay of the second moment."""
+    epsilon: float = Field(1e-9, gt=0)
+    """Added to the root of the second moment."""
+    weight_decay: float = Field(0.0, ge=0)
+    """Decoupled decay of matrices (biases, norms and embeddings are left alone)."""
+
+
+class SgdConfig(Config):
+    """Plain gradient descent: for tests and comparisons."""
+
+    kind: Literal["sgd"] = "sgd"
+    momentum: float = Field(0.0, ge=0, lt=1)
+    """Share of the step before."""
+
+
+OptimizerConfig = Annotated[AdamConfig | SgdConfig, Field(discriminator="kind")]
+
+
+class TrainConfig(BatchConfig):
+    """Training. At least one of steps, epochs and minutes ends it; the first to be reached does."""
+
+    steps: Count | None = Field(None, ge=1)
+    """Total updates, over all restarts."""
+    epochs: int | None = Field(None, ge=1)
+    """Total passes over the data."""
+    minutes: float | None = Field(None, gt=0)
+    """Total training time in minutes over all restarts, validation included."""
+    patience: int | None = Field(None, ge=1)
+    """Stop after this many validations in a row without a strictly better value of `best_by`."""
+    label_smoothing: float = Field(0.1, ge=0, lt=1)
+    """Probability mass spread evenly over the vocabulary (ε_ls)."""
+    clip_norm: float | None = Field(None, gt=0)
+    """Largest L2 norm of an update's gradient; longer ones are scaled down."""
+    schedule: ScheduleConfig = PaperScheduleConfig()
+    """Learning rate over updates."""
+    optimizer: OptimizerConfig = AdamConfig()
+    """Rule of the updates."""
+    precision: Literal["float32", "bfloat16"] = "float32"
+    """Arithmetic of the forward and backward pass; weights and optimizer stay float32."""
+    device: str = Field("auto", pattern=r"^(auto|cpu|cuda(:\d+)?)$")
+    """auto takes the GPU where there is one."""
+    threads: int | None = Field(None, ge=1)
+    """CPU threads; by default torch's own choice. Bit-exact repetition needs the same number."""
+    validate_every: Count = Field(1000, ge=1)
+    """Updates between validations; the last update is always validated."""
+    save_every: Count = Field(1000, ge=1)
+    """Updates between checkpoints; the last update and every interruption save too."""
+    keep_checkpoints: int = Field(5, ge=1)
+    """Newest checkpoints kept; the best one is kept beside them."""
+    best_by: Literal["loss", "bleu", "chrf"] = "bleu"
+    """What the best checkpoint and patience go by, measured on the validation set."""
+    valid_beam: int = Field(1, ge=1)
+    """Beam of validation translations."""
+    valid_lines: Count | None = Field(None, ge=1)
+    """Translate only the first so many validation lines; the loss is always that of all."""
+    max_bad_steps: int = Field(20, ge=1)
+    """Updates in a row with a non-finite loss or gradient (each one skipped and counted) before training stops."""
+
+    @model_validator(mode="after")
+    def _ends(self) -> TrainConfig:
+        if self.steps is None and self.epochs is None and self.minutes is None:
+            raise ValueError("nothing ends the training; set steps, epochs or minutes")
+        if self.schedule.kind in {"linear", "cosine"} and self.steps is None:
+            raise ValueError(f"schedule kind {self.schedule.kind!r} falls towards the last update; set steps")
+        return self
+
+
+class AverageConfig(Config):
+    """The mean of several checkpoints' weights (Vaswani et al. 2017, §6.1)."""
+
+    count: int = Field(5, ge=1)
+    """Checkpoints to average; 1 takes a single one as it is."""
+    of: Literal["last", "best"] = "last"
+    """The newest by step, or the best by validation among those kept."""
