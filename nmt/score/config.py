@@ -2,21 +2,35 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
 from nmt.schema import Config
+from nmt.score.languages import UNSPACED, base, tokenizer_for
+
+if TYPE_CHECKING:
+    from nmt.score.metric import Metric
+
+Tokenizer = Literal[
+    "13a", "intl", "zh", "ja-mecab", "ko-mecab", "char", "none", "flores101", "flores200", "spm", "spBLEU-1K"
+]
 
 
 class BleuConfig(Config):
     """BLEU (Papineni et al. 2002) as sacrebleu computes it."""
 
     kind: Literal["bleu"] = "bleu"
-    tokenize: str | None = None
+    tokenize: Tokenizer | None = None
     """sacrebleu's tokenizer; by default zh for Chinese, ja-mecab for Japanese, ko-mecab for Korean, 13a otherwise."""
     lowercase: bool = False
     """Compare in lower case."""
+
+    def build(self, target_language: str) -> Metric:
+        """The metric for text in `target_language`. Raises DataError when its tokenizer is not installed."""
+        from nmt.score.bleu import Bleu
+
+        return Bleu(self.tokenize or tokenizer_for(target_language), self.lowercase)
 
 
 class ChrfConfig(Config):
@@ -28,6 +42,12 @@ class ChrfConfig(Config):
     lowercase: bool = False
     """Compare in lower case."""
 
+    def build(self, target_language: str) -> Metric:
+        """The metric; chrF is the same for every language."""
+        from nmt.score.chrf import Chrf
+
+        return Chrf(self.word_order, self.lowercase)
+
 
 class TerConfig(Config):
     """Translation edit rate (Snover et al. 2006): lower is better."""
@@ -35,6 +55,12 @@ class TerConfig(Config):
     kind: Literal["ter"] = "ter"
     lowercase: bool = True
     """Compare in lower case, as sacrebleu does by default."""
+
+    def build(self, target_language: str) -> Metric:
+        """The metric; Chinese and Japanese are split into characters, which the signature says (asian:yes)."""
+        from nmt.score.ter import Ter
+
+        return Ter(self.lowercase, asian=base(target_language) in UNSPACED)
 
 
 MetricConfig = Annotated[BleuConfig | ChrfConfig | TerConfig, Field(discriminator="kind")]

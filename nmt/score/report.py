@@ -1,0 +1,39 @@
+"""How scores are shown and kept: a line for each metric, and JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from nmt.score.metric import Score
+
+
+def line(score: Score) -> str:
+    """`BLEU 34.12  nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.6.0`."""
+    return f"{score.name} {score.value:.2f}  {score.signature}"
+
+
+def as_json(score: Score) -> dict[str, Any]:
+    """Everything about `score`, the value unrounded, as plain JSON values."""
+    return {
+        "name": score.name,
+        "score": score.value,
+        "signature": score.signature,
+        "higher_is_better": score.higher_is_better,
+        **score.details,
+    }
+
+
+def rows(sets: Iterable[dict[str, Any]]) -> list[tuple[str, str, str, str]]:
+    """The table of scores, from the `sets` of a scores.json: test set, metric, value, signature."""
+    return [
+        (entry["name"], score["name"], f"{score['score']:.2f}", score["signature"])
+        for entry in sets
+        for score in entry["scores"]
+    ]
+
+
+def table(rows: Sequence[Sequence[str]]) -> list[str]:
+    """`rows` as lines of aligned columns."""
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))] if rows else []
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
