@@ -1,6 +1,200 @@
-"""The app and the error boundary."""
+"""The app and the error boundary.  A command's file is imported when it is asked for: `nmt --help` stays fast."""
+
+from __future__ import annotations
+
+import errno
+import importlib
+import os
+import signal
+import sys
+from collections.abc import Iterator, MutableMapping
+from contextlib import contextmanager
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from . import show
+
+COMMANDS = {  # in the order of `nmt --help`; each is a function of that name in cli/NAME.py, or its sub-app `app`
+}
+PLAIN_HELP: dict[str, Any] = {"rich_markup_mode": None, "add_completion": False, "pretty_exceptions_enable": False}
+EITHER_SPELLING = {"token_normalize_func": lambda name: name.replace("_", "-"), "help_option_names": ["--help", "-h"]}
+FULL_DISK = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+
+
+def load(name: str) -> Any:
+    """The command `name`, its file imported."""
+    module = importlib.import_module(f".{COMMANDS[name]}", __package__)
+    if hasattr(module, "app"):
+        return typer.main.get_command(module.app)
+    single = typer.Typer(**PLAIN_HELP)
+    single.command(name)(getattr(module, name))
+    return typer.main.get_command(single)
+
+
+class Loaded(MutableMapping[str, Any]):
+    """Commands by name; a look-up imports the one file."""
+
+    def __init__(self) -> None:
+        self.ready: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self.ready:
+            if name not in COMMANDS:
+                raise KeyError(name)
+            self.ready[name] = load(name)
+            self.ready[name].name = name
+        return self.ready[name]
+
+    def __setitem__(self, name: str, command: Any) -> None:
+        self.ready[name] = command
+
+    def __delitem__(self, name: str) -> None:
+        del self.ready[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(COMMANDS)
+
+    def __len__(self) -> int:
+        return len(COMMANDS)
+
+
+class Commands(TyperGroup):
+    """The group of all commands."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands = Loaded()
+
+
+app = typer.Typer(
+    **{**PLAIN_HELP, "add_completion": True}, cls=Commands, context_settings=EITHER_SPELLING, no_args_is_help=True
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from nmt import __version__
+
+        print(f"nmt {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def nmt(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show full tracebacks; may stand anywhere.")] = False,
+) -> None:
+    """Neural machine translation from raw parallel text to scored translations.
+
+    Results go to stdout, everything else to stderr.
+
+    Example: nmt run recipes/sample.toml
+    """
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run the command line and return its exit status."""
-    return 0
+    """Run the command line `argv` (by default the process's own) and return its exit status."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    debug = "--debug" in arguments[:end]
+    arguments = [a for i, a in enumerate(arguments) if a != "--debug" or i > end]
+    command = typer.main.get_command(app)
+    if "_NMT_COMPLETE" in os.environ:
+        return int(command.main(args=arguments, prog_name="nmt", standalone_mode=False) or 0)
+    show.silence(False)
+    show.listen()
+    with _sigterm_unwinds():
+        return _guarded(command, arguments, debug)
+
+
+def _guarded(command: Any, arguments: list[str], debug: bool) -> int:
+    from nmt.errors import NmtError
+
+    try:
+        with command.make_context("nmt", arguments) as context:
+            command.invoke(context)
+        if sys.stdout is not None:
+            sys.stdout.flush()
+        return 0
+    except typer.Exit as done:
+        return _flushed(done.exit_code)
+    except (KeyboardInterrupt, typer.Abort):
+        show.say("interrupted")
+        return 130
+    except BrokenPipeError:  # whoever read our output has seen enough; leave as `cat` does
+        _drop_stdout()
+        return 128 + signal.SIGPIPE
+    except NmtError as problem:
+        if debug:
+            raise
+        show.error(problem.problem, problem.hint)
+        return 1
+    except OSError as problem:
+        if debug or problem.errno not in FULL_DISK:
+            raise
+        _drop_stdout()
+        show.error(f"{problem.filename or 'standard output'}: cannot be written: {problem.strerror}", "make room there")
+        return 1
+    except Exception as problem:
+        if not hasattr(problem, "format_message"):  # the parser's own complaints have it
+            raise
+        return _usage(problem)
+
+
+def _flushed(status: int) -> int:
+    """`status`, once what was printed has reached its reader."""
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        _drop_stdout()
+        return 128 + signal.SIGPIPE
+    return status
+
+
+def _usage(problem: Any) -> int:
+    """Wrong usage: what is wrong, and the nearest right name or the help to read."""
+    context = getattr(problem, "ctx", None)
+    path = context.command_path if context is not None else "nmt"
+    message = str(problem.format_message()).strip()
+    if not message or type(problem).__name__ == "NoArgsIsHelpError":
+        print(context.get_help() if context is not None else message, file=sys.stderr)
+        return 2
+    message, _, guess = message.partition(" Did you mean ")
+    message = message.removesuffix(".").strip()
+    near = guess.strip(" ?") or ", ".join(getattr(problem, "possibilities", None) or ())
+    hint = f"did you mean {near}?" if near else f"{path} --help"
+    show.error(message[:1].lower() + message[1:], hint)
+    return int(problem.exit_code)
+
+
+def _drop_stdout() -> None:
+    """Nothing more can be written: what Python flushes at its end goes nowhere, without a complaint."""
+    try:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
+    except (OSError, ValueError, AttributeError):
+        pass
+
+
+@contextmanager
+def _sigterm_unwinds() -> Iterator[None]:
+    """SIGTERM ends the process with status 143, but lets unfinished files be removed on the way out."""
+
+    def leave(number: int, frame: object) -> None:
+        raise SystemExit(128 + number)
+
+    try:
+        before = signal.signal(signal.SIGTERM, leave)
+    except ValueError:  # not in the main thread
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -6,7 +6,12 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Progress:
+class Event:
+    """Anything worth telling. Training adds its own kinds (nmt/train), so watchers skip what they don't know."""
+
+
+@dataclass(frozen=True)
+class Progress(Event):
     """`done` of `total` (None: unknown) of some `unit`, e.g. ``Progress("preprocess", 2000, 29000, "pairs")``."""
 
     label: str
@@ -16,14 +21,38 @@ class Progress:
 
 
 @dataclass(frozen=True)
-class Notice:
+class Notice(Event):
     """A plain sentence for the user."""
 
     text: str
 
 
 @dataclass(frozen=True)
-class Caution:
+class Caution(Event):
     """Something the user should know about, because it changes the result: a dropped line, a fallback, a cut."""
 
     text: str
+
+
+@dataclass(frozen=True)
+class StageFresh(Event):
+    """A stage that needn't run: its inputs and its settings are those of last time."""
+
+    stage: str
+
+
+@dataclass(frozen=True)
+class StageStarted(Event):
+    """A stage begins, because of `reasons`."""
+
+    stage: str
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class StageFinished(Event):
+    """A stage has written its results to `folder`."""
+
+    stage: str
+    seconds: float
+    folder: str

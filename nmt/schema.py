@@ -25,7 +25,7 @@ class Config(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True, use_attribute_docstrings=True)
 
 
-def _parse_count(value: object) -> object:
+def parse_count(value: Any) -> Any:
     """`100k`, `2M` and `1_000` as numbers; whatever isn't such a string goes on to pydantic's own checks."""
     if isinstance(value, str):
         match = re.fullmatch(r"\s*(\d+(?:_\d+)*(?:\.\d+)?)\s*([kKmMgG]?)\s*", value)
@@ -38,7 +38,7 @@ def _parse_count(value: object) -> object:
     return value
 
 
-Count = Annotated[int, BeforeValidator(_parse_count)]
+Count = Annotated[int, BeforeValidator(parse_count)]
 
 
 def fingerprint(*values: object) -> str:
@@ -163,7 +163,9 @@ def _say(config: type[BaseModel], location: Location, item: Any) -> tuple[str, s
         given = item.get("ctx", {}).get("tag", item["input"])
         name = nearest(str(given), re.findall(r"'([^']+)'", str(expected)))
         hint = f"did you mean {name}?" if name else f"one of {expected}"
-        where = f"[{'.'.join(str(p) for p in location if not isinstance(p, int))}] kind" if "tag" in kind else where + key
+        where = (
+            f"[{'.'.join(str(p) for p in location if not isinstance(p, int))}] kind" if "tag" in kind else where + key
+        )
         return f"{where} = {given!r} is not one of {expected}", hint
     message = str(item["msg"]).removeprefix("Value error, ")
     message = message[:1].lower() + message[1:]

@@ -1,0 +1,51 @@
+"""Arguments that several commands share.  A new command takes them from here, so that one name means one thing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from . import show
+
+
+def count(text: str) -> int:
+    """A number, perhaps with a unit: 500, 100k, 2M."""
+    from nmt.schema import parse_count
+
+    try:
+        return int(parse_count(text))
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+
+
+RecipeFile = Annotated[
+    Path, typer.Argument(metavar="RECIPE", show_default=False, help="A recipe, such as recipes/sample.toml.")
+]
+Overrides = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", show_default=False, help="Change a value of the recipe; may repeat."),
+]
+RunDir = Annotated[
+    Path | None,
+    typer.Option("--run-dir", metavar="DIR", show_default=False, help="The run folder; otherwise runs/NAME."),
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", callback=show.silence, help="Say nothing on stderr but errors.")]
+ModelFolder = Annotated[
+    Path,
+    typer.Argument(metavar="MODEL", show_default=False, help="A run folder, a checkpoint folder or an exported model."),
+]
+Input = Annotated[str, typer.Option("--input", "-i", metavar="FILE", help="Text to read; - is stdin.")]
+Output = Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="File to write; - is stdout.")]
+OnBadBytes = Annotated[
+    Literal["error", "replace"],
+    typer.Option(
+        "--on-bad-bytes", help="Invalid UTF-8: stop and name file, line and byte, or put U+FFFD in its place and count."
+    ),
+]
+Device = Annotated[str, typer.Option("--device", metavar="NAME", help="auto, cpu, cuda or cuda:N.")]
+Threads = Annotated[
+    int | None,
+    typer.Option("--threads", min=1, metavar="N", show_default=False, help="CPU threads; otherwise torch's choice."),
+]

@@ -1,0 +1,273 @@
+"""All that is shown beside results: bars, lines and errors, on stderr only.  Rich is loaded for terminals alone."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as RichProgress
+    from rich.progress import TaskID
+
+FIRST_LINE, BETWEEN_LINES = 2.0, 10.0  # seconds: plain progress lines come seldom, since they fill log files
+ESCAPES = dict.fromkeys([*range(0x20), *range(0x7F, 0xA0)], "\N{REPLACEMENT CHARACTER}")  # of a terminal
+
+
+@dataclass
+class _State:
+    quiet: bool = False
+
+
+_state = _State()
+
+
+def silence(quiet: bool) -> bool:
+    """Say nothing but errors from now on (`--quiet`), or speak again."""
+    _state.quiet = quiet
+    return quiet
+
+
+def on_terminal() -> bool:
+    """Whether stderr is a terminal that bars may be drawn on."""
+    return sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def say(text: str) -> None:
+    """A line on stderr, unless quiet."""
+    if not _state.quiet:
+        _write(text)
+
+
+def caution(text: str) -> None:
+    """A warning on stderr, unless quiet."""
+    say(f"warning: {text}")
+
+
+def error(problem: str, hint: str = "") -> None:
+    """What went wrong and the one thing to do, on stderr, quiet or not. Each problem stands on a line of its own."""
+    for line in problem.splitlines() or [""]:
+        _write(f"error: {line}")
+    if hint:
+        _write(f"hint: {' '.join(hint.splitlines())}")
+
+
+def _write(text: str) -> None:
+    """Text on stderr in any locale; control characters of data never reach the terminal."""
+    if sys.stderr is None:  # closed by whoever started us
+        return
+    clean = "\n".join(line.translate(ESCAPES) for line in text.split("\n"))
+    encoding = sys.stderr.encoding or "utf-8"
+    try:
+        sys.stderr.write(clean.encode(encoding, "backslashreplace").decode(encoding) + "\n")
+        sys.stderr.flush()
+    except OSError:  # nobody reads stderr any more: the results still matter
+        pass
+
+
+def progress(events: Iterable[object], steps: int | None = None) -> None:
+    """Run through `events` and show them; `steps` is the number of updates that training aims for."""
+    with _view() as view:
+        for event in events:
+            view.show(event, steps)
+
+
+@contextmanager
+def bar(label: str, total: int | None = None, unit: str = "") -> Iterator[Bar]:
+    """A bar on a terminal, plain lines otherwise, for commands that count by themselves: ``bar.update(done)``."""
+    with _view() as view:
+        yield Bar(view, label, total, unit)
+
+
+class Bar:
+    """One counter on the screen."""
+
+    def __init__(self, view: View, label: str, total: int | None, unit: str) -> None:
+        self.view, self.label, self.total, self.unit = view, label, total, unit
+
+    def update(self, done: int) -> None:
+        """`done` have been done so far."""
+        self.view.count(self.label, done, self.total, self.unit)
+
+
+@contextmanager
+def _view() -> Iterator[View]:
+    if _state.quiet:
+        yield View()
+    elif not on_terminal():
+        yield Lines()
+    else:
+        with Screen() as screen:
+            yield screen
+
+
+class View:
+    """Shows nothing; the base of what shows something."""
+
+    def line(self, text: str) -> None:
+        """A line that stays."""
+
+    def count(self, label: str, done: int, total: int | None, unit: str, detail: str = "") -> None:
+        """A number that moves."""
+
+    def close(self, label: str) -> None:
+        """What `label` counted is done."""
+
+    def show(self, event: Any, steps: int | None) -> None:
+        """Any event. Training's kinds are known by name: importing them would load torch only to show a line."""
+        match type(event).__name__:
+            case "Progress":
+                self.count(event.label, event.done, event.total, event.unit)
+            case "Notice":
+                self.line(event.text)
+            case "Caution":
+                self.line(f"warning: {event.text}")
+            case "StageFresh":
+                self.line(f"{event.stage}: nothing to do")
+            case "StageStarted":
+                self.line(f"{event.stage}: {'; '.join(event.reasons)}")
+            case "StageFinished":
+                self.close(event.stage)
+                self.line(f"{event.stage}: done in {_span(event.seconds)}, in {event.folder}")
+            case "Step":
+                total = getattr(event, "total", None) or steps
+                self.count("train", event.step, total, "updates", _step_detail(event))
+            case "Validation":
+                self.line(_validation(event))
+            case "Saved":
+                self.line(f"train: saved {event.path}")
+            case "Stopped":
+                self.close("train")
+                self.line(f"train: stopped: {event.reason}")
+            case _:
+                pass
+
+
+class Lines(View):
+    """Plain lines for logs and pipes: no colors, no carriage returns, and seldom."""
+
+    def __init__(self) -> None:
+        self.began: dict[str, tuple[float, int]] = {}
+        self.due: dict[str, float] = {}
+
+    def line(self, text: str) -> None:
+        _write(text)
+
+    def count(self, label: str, done: int, total: int | None, unit: str, detail: str = "") -> None:
+        now = time.monotonic()
+        if label not in self.began or done < self.began[label][1]:
+            self.began[label] = now, done
+            self.due[label] = now + FIRST_LINE
+        if now < self.due[label]:
+            return
+        self.due[label] = now + BETWEEN_LINES
+        start, first = self.began[label]
+        rate = (done - first) / max(now - start, 1e-9)
+        parts = [f"{label}: {done:,}" + (f" of {total:,}" if total else "") + (f" {unit}" if unit else ""), detail]
+        parts.append(f"{_rate(rate)}/s")
+        if total and rate > 0 and total >= done:
+            parts.append(f"{_span((total - done) / rate)} left")
+        _write(", ".join(part for part in parts if part))
+
+
+class Screen(View):
+    """Live bars on a terminal, with rate and time left; lines that stay scroll by above them."""
+
+    def __enter__(self) -> Screen:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+        self.console = Console(stderr=True, highlight=False)  # knows NO_COLOR
+        columns = (
+            TextColumn("{task.description}", markup=False),
+            BarColumn(bar_width=24),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[unit]}", markup=False),
+            TextColumn("{task.fields[rate]}", markup=False),
+            TimeRemainingColumn(),
+            TextColumn("{task.fields[detail]}", markup=False),
+        )
+        self.bars: RichProgress = Progress(*columns, console=self.console, transient=True)
+        self.tasks: dict[str, TaskID] = {}
+        self.began: dict[str, tuple[float, int]] = {}
+        self.bars.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.bars.stop()
+
+    def line(self, text: str) -> None:
+        self.console.print(text.translate(ESCAPES), markup=False, soft_wrap=True)
+
+    def count(self, label: str, done: int, total: int | None, unit: str, detail: str = "") -> None:
+        now = time.monotonic()
+        if label not in self.tasks:
+            self.tasks[label] = self.bars.add_task(label, total=total, unit=unit, rate="", detail="", completed=done)
+            self.began[label] = now, done
+        start, first = self.began[label]
+        rate = f"{_rate((done - first) / (now - start))}/s" if now - start > 0.5 else ""
+        self.bars.update(self.tasks[label], completed=done, total=total, rate=rate, detail=detail)
+
+    def close(self, label: str) -> None:
+        for name in [name for name in self.tasks if name == label or name.startswith(f"{label}:")]:
+            self.bars.remove_task(self.tasks.pop(name))
+
+
+def _step_detail(event: Any) -> str:
+    parts = [f"epoch {event.epoch}", f"loss {event.loss:.3f}"]
+    if getattr(event, "rate", None):
+        parts.append(f"{_rate(event.rate)} tokens/s")
+    parts.append(f"lr {event.learning_rate:.2e}")
+    return ", ".join(parts)
+
+
+def _validation(event: Any) -> str:
+    parts = [f"loss {event.loss:.3f}"]
+    for name, label in (("perplexity", "perplexity"), ("bleu", "BLEU"), ("chrf", "chrF")):
+        value = getattr(event, name, None)
+        if value is not None:
+            parts.append(f"{label} {value:.2f}")
+    best = getattr(event, "best", None)
+    if best is True:
+        parts.append("the best so far")
+    elif best is not None and best is not False:
+        parts.append(f"best {best:.2f}" if isinstance(best, float) else f"best {best}")
+    return f"train: update {event.step:,}: validation {', '.join(parts)}"
+
+
+def _rate(rate: float) -> str:
+    return f"{rate:,.0f}" if rate >= 10 else f"{rate:.1f}"
+
+
+def _span(seconds: float) -> str:
+    """A length of time for people: 0.4 s, 12 s, 3 min 20 s, 2 h 5 min."""
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+class LogLines(logging.Handler):
+    """The library's log records as lines on stderr."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        text = self.format(record)
+        caution(text) if record.levelno >= logging.WARNING else say(text)
+
+
+def listen() -> None:
+    """Show what the library logs, from INFO on."""
+    logger = logging.getLogger("nmt")
+    if not any(isinstance(handler, LogLines) for handler in logger.handlers):
+        logger.addHandler(LogLines())
+    logger.setLevel(logging.INFO)
+    logger.propagate = False

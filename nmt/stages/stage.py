@@ -1,0 +1,281 @@
+"""The stages' order, what each reads and writes, and when one is stale.
+
+A stage fills folders of its own inside the run folder. When it has finished, `manifest.json` in the first of them keeps
+the settings it depended on, digests of what it read and of what it wrote, and what the stages before it had written.
+Comparing that with the present is all there is to freshness.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+from nmt import __version__
+from nmt.errors import DataError, NmtError
+from nmt.files import read_json, sha256, write_json
+from nmt.recipe import Recipe
+
+MANIFEST = "manifest.json"
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """Where everything of a run lies."""
+
+    path: Path
+
+    @property
+    def recipe(self) -> Path:
+        """The resolved recipe, as run."""
+        return self.path / "recipe.toml"
+
+    @property
+    def journal(self) -> Path:
+        """Every event of training, one JSON object a line."""
+        return self.path / "journal.jsonl"
+
+    @property
+    def preprocess(self) -> Path:
+        """Clean text: train and valid, source and target."""
+        return self.path / "preprocess"
+
+    @property
+    def bpe(self) -> Path:
+        """The subword vocabulary, or one for each side."""
+        return self.path / "bpe"
+
+    @property
+    def shards(self) -> Path:
+        """Training and validation pairs as ids."""
+        return self.path / "shards"
+
+    @property
+    def checkpoints(self) -> Path:
+        """Training's checkpoints, and the pointers best.json and last.json."""
+        return self.path / "checkpoints"
+
+    @property
+    def model(self) -> Path:
+        """The averaged model, complete in itself."""
+        return self.path / "model"
+
+    @property
+    def translations(self) -> Path:
+        """Translated test sets."""
+        return self.path / "translations"
+
+    @property
+    def scores(self) -> Path:
+        """Scores with their signatures."""
+        return self.path / "scores"
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A step from raw text to scores: the parts of the recipe it depends on, and the folders it fills."""
+
+    name: str
+    sections: tuple[str, ...]
+    """Keys of the recipe, with dots; a table stands for all its keys. Files named by them are read."""
+    after: str | None
+    """The stage whose results it reads."""
+    folders: tuple[str, ...]
+    """Folders of the run folder that it fills; the first holds its manifest."""
+    ignores: tuple[str, ...] = ()
+    """Keys inside `sections` that do not change the result."""
+    continues: tuple[str, ...] = ()
+    """Keys that may change while unfinished work is gone on with; empty where a stage starts over each time."""
+
+    def manifest(self, run: RunFolder) -> Path:
+        """Where its manifest lies."""
+        return run.path / self.folders[0] / MANIFEST
+
+    def settings(self, recipe: Recipe) -> dict[str, Any]:
+        """Every setting it depends on, by dotted key. Files are left out: they count by what they hold."""
+        flat = {key: value for key, value in flatten(recipe) if not isinstance(value, Path)}
+        return {key: value for key, value in flat.items() if _inside(key, self.sections) and key not in self.ignores}
+
+    def files(self, recipe: Recipe) -> dict[str, Path]:
+        """Every file it reads from outside the run folder, by the key that names it."""
+        return {k: v for k, v in flatten(recipe) if isinstance(v, Path) and _inside(k, self.sections)}
+
+
+RESUMABLE = (  # of [train]: when it ends, what it reports and keeps; not what an update computes
+    "train.steps",
+    "train.epochs",
+    "train.minutes",
+    "train.patience",
+    "train.validate_every",
+    "train.save_every",
+    "train.keep_checkpoints",
+    "train.best_by",
+    "train.valid_beam",
+    "train.valid_lines",
+    "train.max_bad_steps",
+)
+STAGES = {
+    stage.name: stage
+    for stage in (
+        Stage("preprocess", ("languages", "data", "preprocess"), None, ("preprocess",), ignores=("data.test.name",)),
+        Stage("bpe", ("bpe", "seed"), "preprocess", ("bpe", "shards")),
+        Stage(
+            "train",
+            ("model", "train", "seed"),
+            "bpe",
+            ("checkpoints",),
+            ignores=("train.device", "train.threads"),
+            continues=RESUMABLE,
+        ),
+        Stage("average", ("average", "translate"), "train", ("model",)),
+        Stage("translate", ("translate", "data.test"), "average", ("translations",)),
+        Stage("score", ("score", "data.test", "languages.target"), "translate", ("scores",)),
+    )
+}
+
+
+def _inside(key: str, sections: tuple[str, ...]) -> bool:
+    return any(key == section or key.startswith(section + ".") for section in sections)
+
+
+def flatten(value: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """The leaves of a recipe with their dotted keys: ("data.train.0.weight", 1.0)."""
+    if isinstance(value, BaseModel):
+        for name in type(value).model_fields:
+            yield from flatten(getattr(value, name), f"{prefix}.{name}" if prefix else name)
+    elif isinstance(value, tuple | list):
+        for i, item in enumerate(value):
+            yield from flatten(item, f"{prefix}.{i}")
+    else:
+        yield prefix, value
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What a stage left behind."""
+
+    finished: bool
+    settings: Mapping[str, Any]
+    inputs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Files read, by key: path, size, mtime_ns, sha256."""
+    before: str = ""
+    """Digest of what the stage before had written."""
+    outputs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Files written, by path inside the run folder: size, sha256."""
+
+    def result(self) -> str:
+        """A digest of all it wrote: equal exactly when every file is."""
+        names = {name: entry["sha256"] for name, entry in self.outputs.items()}
+        return hashlib.sha256(json.dumps(names, sort_keys=True).encode()).hexdigest()
+
+
+def read_manifest(stage: Stage, run: RunFolder) -> Manifest | None:
+    """The stage's manifest, or None where there is none that can be used."""
+    path = stage.manifest(run)
+    if not path.is_file():
+        return None
+    try:
+        data = read_json(path)
+        return Manifest(bool(data["finished"]), data["settings"], data["inputs"], data["before"], data["outputs"])
+    except (NmtError, KeyError, TypeError):  # damaged: as good as none, the stage runs anew
+        return None
+
+
+def write_manifest(stage: Stage, run: RunFolder, manifest: Manifest, seconds: float = 0.0) -> None:
+    """Keep `manifest`, and for people: when, how long, which version."""
+    path = stage.manifest(run)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    data = {
+        "stage": stage.name,
+        "nmt": __version__,
+        "finished": datetime.now(UTC).isoformat(timespec="seconds") if manifest.finished else None,
+        "seconds": round(seconds, 2),
+        "settings": dict(manifest.settings),
+        "inputs": dict(manifest.inputs),
+        "before": manifest.before,
+        "outputs": dict(manifest.outputs),
+    }
+    write_json(path, data)
+
+
+def digest_inputs(files: Mapping[str, Path], known: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Size, time and SHA-256 of every file. One whose size and time are as `known` is not read again."""
+    entries: dict[str, dict[str, Any]] = {}
+    for key, path in files.items():
+        try:
+            status = path.stat()
+        except OSError as error:
+            raise DataError(f"{path}: cannot be read: {error.strerror}", f"it is {key} of the recipe") from error
+        entry: dict[str, Any] = {"path": str(path), "size": status.st_size, "mtime_ns": status.st_mtime_ns}
+        same = known.get(key, {})
+        unchanged = all(same.get(name) == value for name, value in entry.items())
+        entries[key] = {**entry, "sha256": same["sha256"] if unchanged else sha256(path)}
+    return entries
+
+
+def digest_outputs(stage: Stage, run: RunFolder) -> dict[str, dict[str, Any]]:
+    """Size and SHA-256 of every file the stage wrote. What only serves a restart of training is left out."""
+    entries = {}
+    for folder in stage.folders:
+        for path in sorted((run.path / folder).rglob("*")):
+            inside = path.relative_to(run.path)
+            if path.is_file() and path.name != MANIFEST and "resume" not in inside.parts:
+                entries[inside.as_posix()] = {"size": path.stat().st_size, "sha256": sha256(path)}
+    return entries
+
+
+def changed_settings(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    """The keys that differ."""
+    return [key for key in [*old, *(k for k in new if k not in old)] if old.get(key, ...) != new.get(key, ...)]
+
+
+def describe_change(key: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
+    """``train.steps changed 500 → 1000``."""
+    before, after = (json.dumps(v[key], ensure_ascii=False) if key in v else "unset" for v in (old, new))
+    return f"{key} changed {before} → {after}"
+
+
+def staleness(stage: Stage, recipe: Recipe, run: RunFolder) -> list[str]:
+    """Why the stage has to run; empty when it needn't. Reads no more of the data than it must."""
+    manifest = read_manifest(stage, run)
+    if manifest is None:
+        return ["has not run yet" if not any((run.path / f).exists() for f in stage.folders) else "did not finish"]
+    if not manifest.finished:
+        return ["was interrupted", *_setting_reasons(stage, recipe, manifest)]
+    reasons = _setting_reasons(stage, recipe, manifest)
+    entries = digest_inputs(stage.files(recipe), manifest.inputs)
+    reasons += [
+        f"{key} changed: {entry['path']}"
+        for key, entry in entries.items()
+        if manifest.inputs.get(key, {}).get("sha256") != entry["sha256"]
+    ]
+    reasons += [f"{key} is no longer read" for key in manifest.inputs if key not in entries]
+    reasons += [f"{name} is missing or was changed" for name in _lost_outputs(manifest, run)][:3]
+    if stage.after:
+        before = read_manifest(STAGES[stage.after], run)
+        if before is not None and before.finished and before.result() != manifest.before:
+            reasons.append(f"{stage.after} gave other results")
+    return reasons
+
+
+def _setting_reasons(stage: Stage, recipe: Recipe, manifest: Manifest) -> list[str]:
+    settings = plain(stage.settings(recipe))
+    return [describe_change(key, manifest.settings, settings) for key in changed_settings(manifest.settings, settings)]
+
+
+def plain(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings as JSON gives them back."""
+    return dict(json.loads(json.dumps(settings, default=str)))
+
+
+def _lost_outputs(manifest: Manifest, run: RunFolder) -> Iterator[str]:
+    for name, entry in manifest.outputs.items():
+        path = run.path / name
+        if not path.is_file() or path.stat().st_size != entry["size"]:
+            yield name
