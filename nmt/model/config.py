@@ -165,7 +165,9 @@ class TransformerConfig(Config):
         if self.width % 2 and self.position.kind == "sinusoidal":
             raise ValueError(f"width = {self.width} is odd; sinusoidal positions need an even width")
         if self.attention.head_width(self.width) % 2 and self.position.kind == "rotary":
-            raise ValueError(f"heads are {self.attention.head_width(self.width)} wide; rotary positions need an even width")
+            raise ValueError(
+                f"heads are {self.attention.head_width(self.width)} wide; rotary positions need an even width"
+            )
         return self
 
     def max_length(self) -> int | None:

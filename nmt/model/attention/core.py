@@ -1,0 +1,82 @@
+"""Multi-head attention (Vaswani et al. 2017, §3.2).
+
+B batch · Q queries · K keys · D width · H heads · E width of a head · 1 broadcast
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from nmt.model.initial import Linear
+from nmt.model.position.core import Position
+
+# Added to the score of a key that may not be attended: its weight is then exactly zero in every floating type, the
+# sum fits even float16, and a query without a single key gets some finite mixture, not NaN as with -inf.
+MASKED = -3e4
+
+
+def hide(keep: Tensor, dtype: torch.dtype) -> Tensor:
+    """The boolean mask `keep` as numbers to add to scores: made once a batch, used by every layer."""
+    return torch.zeros_like(keep, dtype=dtype).masked_fill_(~keep, MASKED)
+
+
+class Attention(nn.Module):
+    """Project, weigh keys by queries, mix values, merge heads. Keeps no cache: that is `remember`'s caller's.
+
+    A kind of attention overrides `weights`, `mix` or `merge`. `bias_B1QK` is what `hide` made of the mask; None
+    where every key may be attended. `dropout` is that of the weights.
+    """
+
+    def __init__(
+        self, width: int, heads: int, key_width: int, value_width: int, position: Position, dropout: float = 0.0
+    ) -> None:
+        super().__init__()
+        self.heads = heads
+        self.position = position
+        self.dropout = dropout
+        self.query = Linear(width, heads * key_width, bias=False)
+        self.key = Linear(width, heads * key_width, bias=False)
+        self.value = Linear(width, heads * value_width, bias=False)
+        self.output = Linear(heads * value_width, width, bias=False)
+
+    def forward(self, x_BQD: Tensor, memory_BKD: Tensor, bias_B1QK: Tensor | None = None) -> Tensor:
+        """Every query's mixture of the memory, in the model's width."""
+        return self.attend(x_BQD, *self.remember(memory_BKD), bias_B1QK)
+
+    def remember(self, memory_BKD: Tensor, start: int = 0) -> tuple[Tensor, Tensor]:
+        """Keys and values of the memory, whose first token stands at place `start`."""
+        k_BHKE = self.position.rotate(self.split(self.key(memory_BKD)), start)
+        return k_BHKE, self.split(self.value(memory_BKD))
+
+    def attend(
+        self, x_BQD: Tensor, k_BHKE: Tensor, v_BHKE: Tensor, bias_B1QK: Tensor | None = None, start: int = 0
+    ) -> Tensor:
+        """The mixture of `v_BHKE` for queries of which the first stands at place `start`."""
+        q_BHQE = self.position.rotate(self.split(self.query(x_BQD)), start)
+        bias_BHQK = self.position.bias(q_BHQE, k_BHKE.size(2), start)
+        if bias_BHQK is None:
+            bias_BHQK = bias_B1QK
+        elif bias_B1QK is not None:
+            bias_BHQK = bias_BHQK + bias_B1QK
+        return self.merge(self.mix(q_BHQE, k_BHKE, v_BHKE, bias_BHQK), x_BQD)
+
+    def weights(self, q_BHQE: Tensor, k_BHKE: Tensor, bias_BHQK: Tensor | None) -> Tensor:
+        """softmax(QKᵀ/√E + bias): how much each query takes of each key."""
+        scores_BHQK = (q_BHQE / math.sqrt(q_BHQE.size(-1))) @ k_BHKE.mT
+        return (scores_BHQK if bias_BHQK is None else scores_BHQK + bias_BHQK).softmax(-1)
+
+    def mix(self, q_BHQE: Tensor, k_BHKE: Tensor, v_BHKE: Tensor, bias_BHQK: Tensor | None) -> Tensor:
+        """The values, mixed by the weights."""
+        weights_BHQK = self.weights(q_BHQE, k_BHKE, bias_BHQK)
+        return nn.functional.dropout(weights_BHQK, self.dropout, self.training) @ v_BHKE
+
+    def merge(self, x_BHQE: Tensor, x_BQD: Tensor) -> Tensor:
+        """Heads side by side, projected back to the model's width. Gates read the layer's input `x_BQD`."""
+        return self.output(x_BHQE.transpose(1, 2).flatten(2))
+
+    def split(self, x_BKD: Tensor) -> Tensor:
+        """Heads apart: BKD to BHKE."""
+        return x_BKD.unflatten(-1, (self.heads, -1)).transpose(1, 2)
