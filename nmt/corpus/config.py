@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Tag, field_validator, model_validator
 
 from nmt.schema import Config, Count
+
+if TYPE_CHECKING:
+    from nmt.corpus.clean import Cleaner
+    from nmt.corpus.filters import Filters
+    from nmt.corpus.moses import Moses
+    from nmt.corpus.sources.plain import PlainSource
+    from nmt.corpus.sources.tsv import TsvSource
 
 
 class LanguagesConfig(Config):
@@ -34,6 +41,12 @@ class PlainConfig(Config):
         """Every file that is read."""
         return self.source, self.target
 
+    def build(self) -> PlainSource:
+        """What reads it."""
+        from nmt.corpus.sources.plain import PlainSource
+
+        return PlainSource(self.source, self.target)
+
 
 class TsvConfig(Config):
     """One file of tab-separated columns."""
@@ -51,6 +64,12 @@ class TsvConfig(Config):
     def files(self) -> tuple[Path, ...]:
         """Every file that is read."""
         return (self.file,)
+
+    def build(self) -> TsvSource:
+        """What reads it."""
+        from nmt.corpus.sources.tsv import TsvSource
+
+        return TsvSource(self.file, self.source_column, self.target_column)
 
 
 def _source_kind(value: Any) -> str:
@@ -119,6 +138,13 @@ class MosesConfig(Config):
     truecase: bool = False
     """Truecase with a model learned on the training text, and capitalise translations' first letters."""
 
+    def build(self, language: str, truecase_model: Path | None = None) -> Moses:
+        """Moses mode of one side; without a model, the text keeps its case."""
+        from nmt.corpus.moses import Moses
+
+        model = truecase_model if self.truecase else None
+        return Moses(language, punctuation=self.punctuation, tokenize=self.tokenize, truecase_model=model)
+
 
 class TextConfig(Config):
     """What happens to raw text before subwords, in training and in use alike; it travels in the model folder."""
@@ -127,6 +153,13 @@ class TextConfig(Config):
     """Unicode normal form: nfc keeps meaning and look, nfkc folds compatibility characters, none changes nothing."""
     moses: MosesConfig | None = None
     """Settings of Moses mode; leave the table out for the lossless raw path."""
+
+    def build(self, language: str, truecase_model: Path | None = None) -> Cleaner:
+        """The cleaner of the side whose language this is."""
+        from nmt.corpus.clean import Cleaner
+
+        moses = self.moses.build(language, truecase_model) if self.moses else None
+        return Cleaner(language, self.normalization, moses)
 
 
 class PreprocessConfig(TextConfig):
@@ -152,3 +185,17 @@ class PreprocessConfig(TextConfig):
     def text(self) -> TextConfig:
         """The part that a model folder keeps."""
         return TextConfig(normalization=self.normalization, moses=self.moses)
+
+    def filters(self) -> Filters:
+        """Which pairs are left out."""
+        from nmt.corpus.filters import Filters
+
+        return Filters(
+            min_words=self.min_words,
+            max_words=self.max_words,
+            max_characters=self.max_characters,
+            max_ratio=self.max_ratio,
+            drop_identical=self.drop_identical,
+            drop_duplicates=self.drop_duplicates,
+            drop_held_out=self.drop_held_out,
+        )
