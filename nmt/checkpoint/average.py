@@ -1,0 +1,74 @@
+"""The mean of several checkpoints' weights (Vaswani et al. 2017, §6.1)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from nmt.checkpoint import layout
+from nmt.checkpoint.tensors import read_shapes, read_tensors
+from nmt.errors import ModelError
+
+
+def average(folders: Sequence[Path]) -> dict[str, Tensor]:
+    """The mean of the folders' weights in float32, summed in float64 and in a fixed order: however they are listed.
+
+    Raises ModelError when they are not checkpoints of one model.
+    """
+    if not folders:
+        raise ModelError("no checkpoints to average", "name at least one")
+    ordered = sorted({path.resolve() for path in folders}, key=lambda path: (layout.step_number(path) or 0, str(path)))
+    check_alike(ordered)
+    sums: dict[str, Tensor] = {}
+    for folder in ordered:
+        for name, tensor in read_tensors(folder / layout.WEIGHTS).items():
+            wide = tensor.to(torch.float64)
+            sums[name] = sums[name].add_(wide) if name in sums else wide.clone()
+    return {name: (total / len(ordered)).to(torch.float32) for name, total in sums.items()}
+
+
+def check_alike(folders: Sequence[Path]) -> None:
+    """Raises ModelError unless all are of one model: settings, vocabulary, names and shapes of the weights."""
+    first, *others = folders
+    one, shapes = layout.read_description(first), read_shapes(first / layout.WEIGHTS)
+    for folder in others:
+        other = layout.read_description(folder)
+        for field in ("languages", "model", "text", "vocabulary_sha256"):
+            if getattr(one, field) != getattr(other, field):
+                raise ModelError(
+                    f"{folder}: its {field} is not that of {first}; only checkpoints of one training can be averaged",
+                    "average checkpoints of one run",
+                )
+        if read_shapes(folder / layout.WEIGHTS) != shapes:
+            raise ModelError(f"{folder}: its weights have other shapes than those of {first}", "average one run's")
+
+
+def last(checkpoints: Path, count: int) -> list[Path]:
+    """The newest `count` checkpoints by their steps as numbers, oldest first; all where there are fewer."""
+    return _some(checkpoints)[-count:]
+
+
+def best(checkpoints: Path, count: int, by: str) -> list[Path]:
+    """The `count` checkpoints that validated best by `by` (loss, bleu or chrf), best first; the earlier of equals.
+
+    Raises ModelError where no checkpoint was validated.
+    """
+    rated = []
+    for folder in _some(checkpoints):
+        value = (layout.read_validation(folder) or {}).get(by)
+        if isinstance(value, int | float) and math.isfinite(value):
+            rated.append((value if by == "loss" else -value, layout.step_number(folder) or 0, folder))
+    if not rated:
+        raise ModelError(f"{checkpoints}: no checkpoint has a validation {by}", "average the last ones instead")
+    return [folder for _, _, folder in sorted(rated)[:count]]
+
+
+def _some(checkpoints: Path) -> list[Path]:
+    found = layout.step_folders(checkpoints)
+    if not found:
+        raise ModelError(f"{checkpoints}: holds no checkpoint", "train first: nmt train RECIPE")
+    return found

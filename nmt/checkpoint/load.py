@@ -1,0 +1,98 @@
+"""Open a model folder, having checked first that its parts belong together."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+
+from nmt.checkpoint import layout
+from nmt.checkpoint.device import choose
+from nmt.checkpoint.layout import Description, read_description, resolve
+from nmt.checkpoint.tensors import check_shapes, read_tensors, weights
+from nmt.errors import ModelError
+from nmt.files import sha256
+from nmt.model.seq2seq import Seq2Seq
+from nmt.search.translate import Translator
+from nmt.subwords.vocabulary import Vocabulary
+
+
+def load_model(folder: Path, device: torch.device | str = "cpu") -> tuple[Description, Seq2Seq]:
+    """The description and the model, in evaluation mode, of a complete model folder.
+
+    Sizes and digests are compared before a weight is read. Raises ModelError naming the first thing that is wrong.
+    """
+    description = read_description(folder)
+    source, target = check_vocabularies(folder, description)
+    with torch.random.fork_rng(devices=[]):  # the initial weights are overwritten; nobody's random numbers change
+        model = description.model.build(len(source), len(target), source.pad)
+    load_weights(model, folder / layout.WEIGHTS)
+    return description, model.to(device).eval()
+
+
+def load_weights(model: Seq2Seq, path: Path) -> None:
+    """Fill `model` from a weights file that holds exactly its names and shapes. Tied weights stay tied."""
+    own = weights(model)
+    check_shapes(path, {name: tuple(tensor.shape) for name, tensor in own.items()})
+    stored = read_tensors(path)
+    with torch.no_grad():
+        for name, tensor in own.items():
+            tensor.copy_(stored[name])
+
+
+def check_vocabularies(folder: Path, description: Description) -> tuple[Vocabulary, Vocabulary]:
+    """Both sides' vocabularies, which must be the very files the model was trained with. Raises ModelError."""
+    for name, digest in description.vocabulary_sha256.items():
+        if not (folder / name).is_file():
+            raise ModelError(f"{folder / name}: is missing", "copy the whole model folder")
+        if sha256(folder / name) != digest:
+            raise ModelError(
+                f"{folder / name}: is not the file this model was trained with (its sha256 differs from model.json)",
+                "copy the file that lay beside these weights",
+            )
+    paths = description.source_vocabulary(folder), description.target_vocabulary(folder)
+    source = Vocabulary.load(paths[0])
+    target = source if description.shared_vocabulary else Vocabulary.load(paths[1])
+    for path, vocabulary, size in (
+        (paths[0], source, description.source_size),
+        (paths[1], target, description.target_size),
+    ):
+        if len(vocabulary) != size:
+            raise ModelError(
+                f"{path}: has {len(vocabulary)} pieces; model.json tells {size}",
+                "copy the file that lay beside these weights",
+            )
+    return source, target
+
+
+def load_translator(model: Path | str, device: str = "auto", threads: int | None = None) -> Translator:
+    """A translator of raw text from a run folder, a checkpoint or an exported model. Raises ModelError, NmtError.
+
+    `threads` sets torch's CPU threads for the whole process.
+    """
+    if threads is not None:
+        torch.set_num_threads(threads)
+    chosen = choose(device)
+    folder = resolve(Path(model))
+    description, loaded = load_model(folder, chosen)
+    return build_translator(folder, description, loaded, chosen)
+
+
+def build_translator(folder: Path, description: Description, model: Seq2Seq, device: torch.device) -> Translator:
+    """A translator around `model`, with the vocabularies and text settings of `folder`."""
+    source = Vocabulary.load(description.source_vocabulary(folder))
+    target = source if description.shared_vocabulary else Vocabulary.load(description.target_vocabulary(folder))
+    return Translator(
+        model,
+        source,
+        target,
+        description.text.build(description.languages.source, _if_there(folder / layout.SOURCE_TRUECASE)),
+        description.text.build(description.languages.target, _if_there(folder / layout.TARGET_TRUECASE)),
+        max_source_tokens=description.translate.max_source_tokens or description.max_source_tokens,
+        settings=description.translate,
+        device=device,
+    )
+
+
+def _if_there(path: Path) -> Path | None:
+    return path if path.is_file() else None

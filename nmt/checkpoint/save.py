@@ -1,0 +1,100 @@
+"""Write a model folder or a checkpoint, whole or not at all."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor, nn
+
+from nmt.checkpoint import layout
+from nmt.checkpoint.layout import Description
+from nmt.checkpoint.tensors import weights, write_tensors
+from nmt.errors import OutputError
+from nmt.files import whole_folder, write_json, write_text_whole
+
+
+def save_model(
+    folder: Path,
+    model: nn.Module | Mapping[str, Tensor],
+    description: Description,
+    vocabulary_files: Mapping[str, Path],
+    extra_files: Mapping[str, Path] | None = None,
+) -> None:
+    """Make `folder` a complete model: weights, description, vocabulary, whatever else is to travel with it.
+
+    The files' keys are their names in the folder. Raises OutputError, and TrainingError for a weight that isn't finite.
+    """
+    with whole_folder(folder) as partial:
+        _write_model(partial, model, description, {**vocabulary_files, **(extra_files or {})})
+
+
+def save_checkpoint(
+    checkpoints: Path,
+    step: int,
+    model: nn.Module,
+    description: Description,
+    files: Mapping[str, Path],
+    *,
+    optimizer: Mapping[str, Tensor],
+    rng: Mapping[str, Tensor],
+    state: Mapping[str, Any],
+) -> Path:
+    """Write checkpoints/step-…, then point last.json at it; return its folder. Raises OutputError, TrainingError.
+
+    A kill or a full disk at any instant leaves the checkpoints before as they were.
+    """
+    folder = checkpoints / layout.step_name(step)
+    with whole_folder(folder) as partial:
+        _write_model(partial, model, description, files)
+        resume = partial / layout.RESUME
+        resume.mkdir()
+        write_tensors(resume / layout.OPTIMIZER, optimizer)
+        write_tensors(resume / layout.RNG, rng)
+        write_json(resume / layout.STATE, dict(state))
+    point(checkpoints, layout.LAST, folder)
+    return folder
+
+
+def point(checkpoints: Path, pointer: str, folder: Path) -> None:
+    """Let best.json or last.json name `folder`."""
+    write_json(checkpoints / pointer, {"step": folder.name})
+
+
+def prune(checkpoints: Path, keep: Iterable[Path]) -> list[Path]:
+    """Remove every checkpoint not in `keep` and return them. A half removed one never stands under its own name."""
+    kept = {path.name for path in keep}
+    removed = [path for path in layout.step_folders(checkpoints) if path.name not in kept]
+    for path in removed:
+        partial = path.with_name(path.name + ".partial")
+        path.rename(partial)
+        shutil.rmtree(partial, ignore_errors=True)
+    return removed
+
+
+def clean(checkpoints: Path) -> list[Path]:
+    """Remove what a killed save or removal left behind, and return it."""
+    leftovers = [p for p in checkpoints.glob("*.partial")] + [p for p in checkpoints.glob(".*.partial")]
+    for path in leftovers:
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
+    return leftovers
+
+
+def _write_model(
+    folder: Path, model: nn.Module | Mapping[str, Tensor], description: Description, files: Mapping[str, Path]
+) -> None:
+    write_tensors(folder / layout.WEIGHTS, weights(model) if isinstance(model, nn.Module) else model)
+    write_json(folder / layout.DESCRIPTION, description.model_dump(mode="json"))
+    for name, path in files.items():
+        if path.suffix == ".md":
+            write_text_whole(folder / name, path.read_text(encoding="utf-8"))
+            continue
+        try:
+            shutil.copyfile(path, folder / name)
+        except OSError as error:
+            raise OutputError(f"{folder / name}: cannot be copied from {path}: {error.strerror}") from error
