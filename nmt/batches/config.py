@@ -15,6 +15,6 @@ class BatchConfig(Config):
     accumulate: int = Field(1, ge=1)
     """Batches that make one update; the gradient is that of all their target tokens together."""
     max_source_tokens: Count = Field(256, ge=2)
-    """Longest source of a training pair in subword ids, the end mark included; longer pairs are left out and counted."""
+    """Longest source of a training pair in subword ids, the end mark included; longer pairs are skipped and counted."""
     max_target_tokens: Count = Field(256, ge=2)
-    """Longest target of a training pair in subword ids, the end mark included; longer pairs are left out and counted."""
+    """Longest target of a training pair in subword ids, the end mark included; longer pairs are skipped and counted."""

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Literal
 
 from pydantic import Field
 
+from nmt.events import Caution, Notice, Progress
 from nmt.schema import Config, Count
 
 
@@ -26,3 +29,19 @@ class SubwordConfig(Config):
     """Share of the text's characters that become pieces; the rest goes to bytes. Use 0.9995 for zh and ja."""
     sentences: Count = Field(5_000_000, ge=1)
     """Most training sentences to learn from; a larger corpus is sampled evenly with the recipe's seed, and said so."""
+
+    def learn(self, texts: Sequence[Path], output: Path, seed: int) -> Iterator[Progress | Notice | Caution]:
+        """Learn the subwords of `texts` and write the model file `output`; see `nmt.subwords.learn`."""
+        from nmt.subwords.learn import learn  # sentencepiece loads only once something is learned
+
+        return learn(
+            texts,
+            output,
+            kind=self.kind,
+            size=self.size,
+            byte_fallback=self.byte_fallback,
+            split_digits=self.split_digits,
+            character_coverage=self.character_coverage,
+            sentences=self.sentences,
+            seed=seed,
+        )
