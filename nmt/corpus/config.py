@@ -11,6 +11,7 @@ from nmt.schema import Config, Count
 
 if TYPE_CHECKING:
     from nmt.corpus.clean import Cleaner
+    from nmt.corpus.download import Download
     from nmt.corpus.filters import Filters
     from nmt.corpus.moses import Moses
     from nmt.corpus.sources.plain import PlainSource
@@ -106,6 +107,38 @@ class TestSetConfig(Config):
         return (self.source, *self.target)
 
 
+class MemberConfig(Config):
+    """A file taken out of a downloaded archive."""
+
+    member: str = ""
+    """Its path inside the archive; leave it out when the download is the file itself."""
+    file: Path
+    """Where it goes."""
+    sgm: bool = False
+    """It is an SGML test set: keep the text of its segments, one a line."""
+
+
+class DownloadConfig(Config):
+    """A file that `nmt download` fetches. Nothing else ever does."""
+
+    url: str = Field(pattern=r"^https?://[^\s/]+/\S*$")
+    """Where it comes from: http or https."""
+    file: Path
+    """Where it goes."""
+    sha256: str | None = Field(None, pattern=r"^[0-9a-f]{64}$")
+    """Its digest; without one, the command prints the digest of what it got."""
+    extract: tuple[MemberConfig, ...] = ()
+    """Files to take out of it: tar (packed with gz, xz or bz2), zip, or a single packed file."""
+
+    def build(self) -> Download:
+        """What nmt.corpus.download fetches."""
+        from nmt.corpus.archives import Member
+        from nmt.corpus.download import Download
+
+        members = tuple(Member(entry.member, entry.file, entry.sgm) for entry in self.extract)
+        return Download(self.url, self.file, self.sha256, members)
+
+
 class DataConfig(Config):
     """Where the parallel text lies. Relative paths count from the recipe's own folder."""
 
@@ -115,6 +148,13 @@ class DataConfig(Config):
     """Held-out pairs that steer training: validation loss and BLEU."""
     test: tuple[TestSetConfig, ...] = ()
     """Test sets, [[data.test]] once for each; translated and scored at the end."""
+    download: tuple[DownloadConfig, ...] = ()
+    """Where the files can be had, [[data.download]] once for each; only `nmt download RECIPE` fetches them."""
+
+    def files(self) -> tuple[Path, ...]:
+        """Every file of every set, each once, in order."""
+        sets = (*self.train, self.valid, *self.test)
+        return tuple(dict.fromkeys(file for entry in sets for file in entry.files()))
 
     @model_validator(mode="after")
     def _names_differ(self) -> DataConfig:
