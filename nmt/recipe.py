@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import re
+import os
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field, model_validator
+from pydantic import BaseModel, Field, model_validator
 
 from nmt.corpus.config import DataConfig, LanguagesConfig, PreprocessConfig
 from nmt.errors import RecipeError
 from nmt.model.config import ModelConfig, TransformerConfig
-from nmt.schema import Config, check, read_toml
+from nmt.schema import Config, Location, check, read_toml
 from nmt.score.config import ScoreConfig
 from nmt.search.config import SearchConfig
 from nmt.subwords.config import SubwordConfig
@@ -40,5 +40,108 @@ class Recipe(Config):
     @model_validator(mode="after")
     def _fits_together(self) -> Recipe:
         if self.model.tie_embeddings == "all" and not self.bpe.shared:
-            raise ValueError('[model] tie_embeddings = "all" needs [bpe] shared = true; "target" works with separate ones')
+            raise ValueError(
+                '[model] tie_embeddings = "all" needs [bpe] shared = true; "target" works with separate ones'
+            )
         return self
+
+
+def read(path: Path, overrides: Sequence[str] = ()) -> Recipe:
+    """The recipe in the file `path`, with `overrides` such as ``train.steps=500`` put over it.
+
+    Paths become absolute: they are relative to the file's own folder. An override's value is TOML, or a string without
+    quotes; ``data.test.0.source=…`` reaches into lists, and an empty value leaves the key to its default.
+    Raises RecipeError naming every unknown key and broken rule with file and line.
+    """
+    values, text = read_toml(path)
+    places: dict[Location, str] = {}
+    for override in overrides:
+        location = _override(values, override)
+        places[location] = f"--set {'.'.join(map(str, location))}"
+    recipe = check(Recipe, values, str(path), text, places)
+    return Recipe.model_validate(_plain(recipe, path.parent))
+
+
+def dump(recipe: Recipe) -> str:
+    """The recipe as TOML with every default written out: ``read`` gives an equal recipe back."""
+    import tomli_w
+
+    return tomli_w.dumps(_plain(recipe))
+
+
+def _plain(value: Any, folder: Path | None = None) -> Any:
+    """Tables, lists and strings as TOML knows them, unset values left out; paths counted from `folder` if given."""
+    if isinstance(value, BaseModel):
+        fields = ((name, getattr(value, name)) for name in type(value).model_fields)
+        return {name: _plain(item, folder) for name, item in fields if item is not None}
+    if isinstance(value, tuple | list):
+        return [_plain(item, folder) for item in value]
+    if isinstance(value, Path):
+        return str(_located(value, folder) if folder is not None else value)
+    return value
+
+
+def _located(path: Path, folder: Path) -> Path:
+    """`path` from `folder`, absolute and without ``..`` (unless a symbolic link makes that another file)."""
+    whole = folder / path.expanduser()
+    short = Path(os.path.abspath(whole))
+    return short if short.resolve() == whole.resolve() else whole.resolve()
+
+
+def _override(values: dict[str, Any], override: str) -> Location:
+    """Put one ``key=value`` into `values` and return where."""
+    key, equals, text = override.partition("=")
+    parts = key.strip().split(".")
+    if not equals or not all(parts):
+        raise RecipeError(f"--set {override}: not of the form key=value", "write it like --set train.steps=500")
+    here: Any = values
+    location: list[str | int] = []
+    for part, following in zip(parts, [*parts[1:], None], strict=True):
+        step = _step(here, part, key)
+        location.append(step)
+        if following is None:
+            _put(here, step, text.strip())
+        else:
+            if isinstance(here, dict):
+                here.setdefault(step, {})
+            elif step == len(here):
+                here.append({})
+            here = here[step]
+    return tuple(location)
+
+
+def _step(here: Any, part: str, key: str) -> str | int:
+    """`part` as a key of the table, or an index of the list, `here`."""
+    if isinstance(here, dict):
+        return part
+    if not isinstance(here, list):
+        raise RecipeError(
+            f"--set {key}: {part} is asked of {here!r}, which is no table", "nmt recipe show prints the keys"
+        )
+    if not part.isdecimal() or int(part) > len(here):
+        raise RecipeError(
+            f"--set {key}: {part} is not a place in a list of {len(here)}",
+            f"0 to {len(here)} are; {len(here)} adds one",
+        )
+    return int(part)
+
+
+def _put(here: Any, step: Any, text: str) -> None:
+    if text == "":
+        if isinstance(here, dict):
+            here.pop(step, None)
+        elif step < len(here):
+            del here[step]
+    elif isinstance(here, list) and step == len(here):
+        here.append(_value(text))
+    else:
+        here[step] = _value(text)
+
+
+def _value(text: str) -> Any:
+    """A TOML value, or the text itself where it is none: ``bfloat16``, ``100k``, a path."""
+    try:
+        parsed = tomllib.loads(f"value = {text}")
+    except tomllib.TOMLDecodeError:
+        return text
+    return parsed["value"] if len(parsed) == 1 else text

@@ -11,18 +11,30 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, get_args
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, model_validator
 
 from nmt.errors import RecipeError
 
 Location = tuple[str | int, ...]
+EVERY_KEY = "see docs/recipes.md for every key"
 C = TypeVar("C", bound="Config")
 
 
 class Config(BaseModel):
     """A frozen section of settings. Unknown keys, wrong types and broken rules are errors with their place."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", validate_default=True, use_attribute_docstrings=True, allow_inf_nan=False
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _truth_is_no_number(cls, values: Any) -> Any:
+        """`steps = true` is a mistake, but pydantic takes it for 1: as a string it is refused with its place."""
+        if not isinstance(values, dict):
+            return values
+        numbers = {n for n, f in cls.model_fields.items() if re.search(r"\b(int|float)\b", str(f.annotation))}
+        return {k: str(v).lower() if k in numbers and isinstance(v, bool) else v for k, v in values.items()}
 
 
 def parse_count(value: Any) -> Any:
@@ -93,8 +105,8 @@ def line_of(text: str, location: Sequence[str | int]) -> int | None:
     return best[1] if best else None
 
 
-def field_names(config: type[BaseModel], location: Sequence[str | int]) -> list[str]:
-    """The valid keys of the table at `location` inside `config`; union members contribute all their names."""
+def models_at(config: type[BaseModel], location: Sequence[str | int]) -> list[type[BaseModel]]:
+    """The models that may stand at pydantic's `location`, whose union tags choose among a union's members."""
     models: list[type[BaseModel]] = [config]
     for part in location:
         if isinstance(part, int):
@@ -103,10 +115,14 @@ def field_names(config: type[BaseModel], location: Sequence[str | int]) -> list[
         for model in models:
             if part in model.model_fields:
                 children.extend(_models_in(model.model_fields[part].annotation))
-            else:  # the tag of a union, which pydantic puts into its locations
+            elif _tag(model) == part:
                 children.append(model)
         models = children
-    return sorted({name for model in models for name in model.model_fields})
+    return models
+
+
+def _tag(model: type[BaseModel]) -> Any:
+    return model.model_fields["kind"].default if "kind" in model.model_fields else None
 
 
 def _models_in(annotation: Any) -> list[type[BaseModel]]:
@@ -115,21 +131,47 @@ def _models_in(annotation: Any) -> list[type[BaseModel]]:
     return [model for argument in get_args(annotation) for model in _models_in(argument)]
 
 
-def check(config: type[C], values: Mapping[str, Any], source: str, text: str = "") -> C:
-    """`values` as a `config`. Raises one RecipeError that names every broken rule with file, line and key."""
+def check(
+    config: type[C],
+    values: Mapping[str, Any],
+    source: str,
+    text: str = "",
+    places: Mapping[Location, str] | None = None,
+) -> C:
+    """`values` as a `config`. Raises one RecipeError that names every broken rule with file, line and key.
+
+    `source` is the file's name and `text` what it holds; `places` names where values from elsewhere came from.
+    """
     try:
         return config.model_validate(values)
     except ValidationError as error:
         problems, hints = [], []
-        for item in error.errors(include_url=False):
+        items = error.errors(include_url=False)
+        for item in items:
+            if item["type"] == "too_short" and any(_beneath(other["loc"], item["loc"]) for other in items):
+                continue  # pydantic does not count the invalid items
             location = _plain_location(item["loc"], values)
-            line = line_of(text, location) if text else None
-            place = f"{source}:{line}" if line else source
             problem, hint = _say(config, location, item)
-            problems.append(f"{place}: {problem}")
+            problems.append(f"{_place(location, source, text, places or {})}: {problem}")
             hints.append(hint)
-        hint = "; ".join(dict.fromkeys(h for h in hints if h)) or "see docs/recipes.md for every key"
-        raise RecipeError("\n".join(dict.fromkeys(problems)), hint) from error
+        if len(problems) > 1:
+            problems = [
+                f"{problem} ({hint})" if hint else problem for problem, hint in zip(problems, hints, strict=True)
+            ]
+            hints = []
+        raise RecipeError("\n".join(dict.fromkeys(problems)), "".join(hints) or EVERY_KEY) from error
+
+
+def _beneath(inner: Location, outer: Location) -> bool:
+    return len(inner) > len(outer) and inner[: len(outer)] == outer
+
+
+def _place(location: Location, source: str, text: str, places: Mapping[Location, str]) -> str:
+    for length in range(len(location), 0, -1):
+        if location[:length] in places:
+            return places[location[:length]]
+    line = line_of(text, location) if text else None
+    return f"{source}:{line}" if line else source
 
 
 def _plain_location(location: Location, values: Mapping[str, Any]) -> Location:
@@ -137,9 +179,9 @@ def _plain_location(location: Location, values: Mapping[str, Any]) -> Location:
     plain: list[str | int] = []
     here: Any = values
     for i, part in enumerate(location):
-        if isinstance(part, int) and isinstance(here, list) and part < len(here):
-            here = here[part]
-        elif isinstance(part, str) and isinstance(here, Mapping) and part in here:
+        in_list = isinstance(part, int) and isinstance(here, list) and part < len(here)
+        in_table = isinstance(part, str) and isinstance(here, Mapping) and part in here
+        if in_list or in_table:
             here = here[part]
         elif i < len(location) - 1:  # a union's tag: not a key of the file
             continue
@@ -147,29 +189,47 @@ def _plain_location(location: Location, values: Mapping[str, Any]) -> Location:
     return tuple(plain)
 
 
+def _table(location: Location) -> str:
+    """The table at `location` as a reader of the file would call it: ``[data.train] `` or nothing at the top."""
+    names = [str(part) for part in location if not isinstance(part, int)]
+    return f"[{'.'.join(names)}] " if names else ""
+
+
 def _say(config: type[BaseModel], location: Location, item: Any) -> tuple[str, str]:
-    table = ".".join(str(part) for part in location[:-1] if not isinstance(part, int))
-    key = str(location[-1]) if location else ""
-    where = f"[{table}] " if table else ""
-    kind = item["type"]
+    """The problem without its place, and a hint or an empty string."""
+    key, where = (str(location[-1]) if location else ""), _table(location[:-1])
+    if location and isinstance(location[-1], int):
+        key, where = f"entry {location[-1] + 1}", _table(location)
+    kind, given = item["type"], item["input"]
     if kind == "extra_forbidden":
-        name = nearest(key, field_names(config, location[:-1]))
-        valid = ", ".join(field_names(config, location[:-1]))
-        return f"{where}{key} is not a known key", f"did you mean {name}?" if name else f"valid keys: {valid}"
+        return f"{where}{key} is not a known key", _known_key(config, item["loc"], key)
     if kind == "missing":
         return f"{where}{key} is missing", f"add {key} = …"
     if kind in {"union_tag_invalid", "literal_error"}:
-        expected = item.get("ctx", {}).get("expected_tags") or item.get("ctx", {}).get("expected", "")
-        given = item.get("ctx", {}).get("tag", item["input"])
+        expected = item["ctx"].get("expected_tags") or item["ctx"].get("expected", "")
+        given = item["ctx"].get("tag", given)
         name = nearest(str(given), re.findall(r"'([^']+)'", str(expected)))
-        hint = f"did you mean {name}?" if name else f"one of {expected}"
-        where = (
-            f"[{'.'.join(str(p) for p in location if not isinstance(p, int))}] kind" if "tag" in kind else where + key
+        where = f"{_table(location)}kind" if "tag" in kind else where + key
+        return (
+            f"{where} = {given!r} is not one of {expected}",
+            f"did you mean {name}?" if name else f"one of {expected}",
         )
-        return f"{where} = {given!r} is not one of {expected}", hint
     message = str(item["msg"]).removeprefix("Value error, ")
     message = message[:1].lower() + message[1:]
-    given = item["input"]
+    if kind in {"model_type", "model_attributes_type", "dict_type"}:
+        return f"{where}{key} is {given!r}; it is a table of settings", f"write [{key}] on a line of its own"
     if kind == "value_error" and not isinstance(given, str | int | float):
-        return f"{where}{key}: {message}" if key else message, ""
-    return f"{where}{key} = {given!r}: {message}", ""
+        return (f"{_table(location)}{message}" if not message.startswith("[") else message), ""
+    shown = f" = {given!r}" if isinstance(given, str | int | float | bool) else ""
+    return f"{where}{key}{shown}: {message}", ""
+
+
+def _known_key(config: type[BaseModel], location: Location, key: str) -> str:
+    """What may have been meant by an unknown key at pydantic's `location`."""
+    names = sorted({name for model in models_at(config, location[:-1]) for name in model.model_fields})
+    tag = location[-2] if len(location) > 1 else None
+    siblings = [m for m in models_at(config, location[:-2]) if key in m.model_fields and _tag(m) not in {None, tag}]
+    if siblings:
+        return f"{key} belongs to kind = {' or '.join(repr(_tag(m)) for m in siblings)}"
+    name = nearest(key, names)
+    return f"did you mean {name}?" if name else f"valid keys: {', '.join(names)}"
