@@ -5,7 +5,7 @@ B batch · S source · T target · D width · F feed-forward · H heads · E wid
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -103,7 +103,7 @@ class DecoderLayer(nn.Module):
         return self.rest(x_BTD, *self.cross_attention.remember(memory_BSD), bias_B11S)
 
     def step(
-        self, x_B1D: Tensor, past: tuple[Tensor, ...], memory: tuple[Tensor, ...], bias_B11S: Tensor, start: int
+        self, x_B1D: Tensor, past: Sequence[Tensor], memory: Sequence[Tensor], bias_B11S: Tensor, start: int
     ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         """The state of one more token, and keys and values of the past with this token's added.
 

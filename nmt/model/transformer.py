@@ -26,7 +26,7 @@ L = TypeVar("L", EncoderLayer, DecoderLayer)
 
 
 class Side(nn.Module, Generic[L]):
-    """A stack of layers and what feeds it: embedding, position, dropout on their sum; pre-norm adds a last LayerNorm."""
+    """Layers and what feeds them: embedding, position, dropout on their sum; pre-norm has a last LayerNorm."""
 
     def __init__(
         self,
