@@ -17,6 +17,8 @@ from typer.core import TyperGroup
 from . import show
 
 COMMANDS = {  # in the order of `nmt --help`; each is a function of that name in cli/NAME.py, or its sub-app `app`
+    "score": "score",
+    "download": "download",
 }
 PLAIN_HELP: dict[str, Any] = {"rich_markup_mode": None, "add_completion": False, "pretty_exceptions_enable": False}
 EITHER_SPELLING = {"token_normalize_func": lambda name: name.replace("_", "-"), "help_option_names": ["--help", "-h"]}

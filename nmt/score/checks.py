@@ -33,9 +33,6 @@ def warnings(hypotheses: Sequence[str], name: str = "the hypothesis") -> list[st
             f"{name} ends in a spaced full stop in {_lines(spaced)} of {len(hypotheses)}; "
             "it looks tokenised: scores are comparable only on raw text"
         )
-    empty = sum(1 for line in hypotheses if not line.strip())
-    if empty:
-        found.append(f"{name} is empty in {_lines(empty)} of {len(hypotheses)}")
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
@@ -64,6 +65,17 @@ class TerConfig(Config):
 
 
 MetricConfig = Annotated[BleuConfig | ChrfConfig | TerConfig, Field(discriminator="kind")]
+
+
+def named(names: Sequence[str], tokenize: str | None = None, lowercase: bool = False) -> list[MetricConfig]:
+    """The metrics bleu, chrf, chrf++ and ter by name. TER is in lower case by default, as in sacrebleu."""
+    known: dict[str, MetricConfig] = {
+        "bleu": BleuConfig.model_validate({"tokenize": tokenize, "lowercase": lowercase}),
+        "chrf": ChrfConfig(lowercase=lowercase),
+        "chrf++": ChrfConfig(word_order=2, lowercase=lowercase),
+        "ter": TerConfig(),
+    }
+    return [known[name] for name in dict.fromkeys(names)]
 
 
 class ScoreConfig(Config):

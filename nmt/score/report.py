@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import json
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from nmt.score.evaluate import Result
 from nmt.score.metric import Score
 
 
@@ -22,6 +24,33 @@ def as_json(score: Score) -> dict[str, Any]:
         "higher_is_better": score.higher_is_better,
         **score.details,
     }
+
+
+def result_as_json(result: Result) -> dict[str, Any]:
+    """A whole result: files, number of segments, every score, warnings, and sentence scores where there are any."""
+    data: dict[str, Any] = {
+        "hypothesis": result.hypothesis,
+        "references": list(result.references),
+        "segments": result.segments,
+        "scores": [as_json(score) for score in result.scores],
+        "warnings": list(result.cautions),
+    }
+    if result.sentences:
+        names = [score.name for score in result.scores]
+        data["sentences"] = [dict(zip(names, row, strict=True)) for row in result.sentences]
+    return data
+
+
+def output(result: Result, as_object: bool = False) -> Iterator[str]:
+    """The lines of `nmt score`: a line for each metric, or for each sentence where asked for, or one JSON object."""
+    if as_object:
+        yield from json.dumps(result_as_json(result), ensure_ascii=False, indent=2).split("\n")
+    elif result.sentences:
+        for row in result.sentences:
+            yield "\t".join(f"{value:.2f}" for value in row)
+    else:
+        for score in result.scores:
+            yield line(score)
 
 
 def rows(sets: Iterable[dict[str, Any]]) -> list[tuple[str, str, str, str]]:
