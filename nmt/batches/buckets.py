@@ -7,6 +7,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+_MOST_SHAKE = (
+    0.1  # of a length; costs 3 % more batches on 29,000 pairs of 14 tokens, where pairs would else stay together
+)
+
 
 class BatchOrder:
     """The batches of every epoch, a pure function of the arguments and the epoch's number.
@@ -74,6 +78,10 @@ class BatchOrder:
         """`rows` sorted by target length, then source length, in random order among near-equals."""
         rows = generator.permutation(rows)
         source, target = self._source[rows].astype(np.int64), self._target[rows].astype(np.int64)
+        # Where batches are few, the same pairs would meet in every epoch: shake the lengths a little.
+        shake = min(_MOST_SHAKE, 10 * self._budget / max(int(target.sum()), 1))
+        source += (source * shake * generator.random(len(rows))).round().astype(np.int64)
+        target += (target * shake * generator.random(len(rows))).astype(np.int64)
         # The source runs up and down in turn, so that neighbours at a step of the target are alike in both.
         span = int(source.max(initial=0)) + 1
         key = target * span + np.where(target % 2, source, span - 1 - source)

@@ -8,7 +8,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from nmt.events import Caution, Notice, Progress
+from nmt.events import Event
 from nmt.schema import Config, Count
 
 
@@ -30,7 +30,7 @@ class SubwordConfig(Config):
     sentences: Count = Field(5_000_000, ge=1)
     """Most training sentences to learn from; a larger corpus is sampled evenly with the recipe's seed, and said so."""
 
-    def learn(self, texts: Sequence[Path], output: Path, seed: int) -> Iterator[Progress | Notice | Caution]:
+    def learn(self, texts: Sequence[Path], output: Path, seed: int) -> Iterator[Event]:
         """Learn the subwords of `texts` and write the model file `output`; see `nmt.subwords.learn`."""
         from nmt.subwords.learn import learn  # sentencepiece loads only once something is learned
 

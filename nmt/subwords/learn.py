@@ -13,7 +13,7 @@ import sentencepiece
 
 from nmt.corpus.lines import is_blank, read_lines
 from nmt.errors import DataError, NmtError, RecipeError
-from nmt.events import Caution, Notice, Progress
+from nmt.events import Caution, Event, Notice, Progress
 from nmt.files import write_whole
 from nmt.subwords.escape import escape
 from nmt.subwords.vocabulary import BOS, EOS, PAD, UNK, Vocabulary
@@ -34,7 +34,7 @@ def learn(
     character_coverage: float,
     sentences: int,
     seed: int,
-) -> Iterator[Progress | Notice | Caution]:
+) -> Iterator[Event]:
     """Learn `size` pieces from the lines of `texts` together and write the model file `output`, whole.
 
     The same text and settings give the same bytes, in any folder and on any machine. No line is left out for its

@@ -1,0 +1,111 @@
+"""The stage bpe: learn subwords on the training text, and turn training and validation text into shards of ids."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from nmt.batches.shards import open_shard
+from nmt.corpus.lines import count_lines, read_lines
+from nmt.errors import DataError
+from nmt.events import Caution, Event, Notice, Progress
+from nmt.files import write_json
+from nmt.recipe import Recipe
+from nmt.stages.stage import RunFolder
+
+if TYPE_CHECKING:
+    from nmt.subwords.vocabulary import Vocabulary
+
+SIDES = ("source", "target")
+_CHUNK = 8192  # lines encoded at once, on all processors
+
+
+@dataclass
+class Counts:
+    """What encoding one file gave."""
+
+    lines: int = 0
+    words: int = 0
+    """Text between white space."""
+    pieces: int = 0
+    unknown: int = 0
+    """Pieces that are the unknown id; none with byte fallback."""
+    longest: int = 0
+    """Pieces of the longest line, the end mark not counted."""
+
+    def __str__(self) -> str:
+        rate, share = self.pieces / max(self.words, 1), 100 * self.unknown / max(self.pieces, 1)
+        per_line = self.pieces / max(self.lines, 1)
+        return (
+            f"{self.lines:,} lines, {self.pieces:,} pieces, {rate:.2f} a word, {per_line:.1f} a line, "
+            f"{self.longest:,} in the longest, {share:.2f} % unknown"
+        )
+
+
+def run(recipe: Recipe, run: RunFolder) -> Iterator[Event]:
+    """Write the vocabularies and `report.json` into `run.bpe`, and a shard for each text into `run.shards`.
+
+    Raises DataError when there is no text or its sides differ in lines, RecipeError when [bpe] size is too small.
+    """
+    texts = {side: run.preprocess / f"train.{side}" for side in SIDES}
+    files = vocabulary_files(run, recipe.bpe.shared)
+    if recipe.bpe.shared:
+        yield from recipe.bpe.learn(list(texts.values()), files["source"], recipe.seed)
+    else:
+        for side in SIDES:
+            yield from recipe.bpe.learn([texts[side]], files[side], recipe.seed)
+    for old in set(run.bpe.glob("*.model")) - set(files.values()):  # of an earlier run with the other kind of sharing
+        old.unlink()
+    yield from _encode_all(run, files)
+
+
+def vocabulary_files(run: RunFolder, shared: bool) -> dict[str, Path]:
+    """Each side's vocabulary file."""
+    return {side: run.bpe / ("vocabulary.model" if shared else f"{side}.model") for side in SIDES}
+
+
+def _encode_all(run: RunFolder, files: dict[str, Path]) -> Iterator[Event]:
+    from nmt.subwords.vocabulary import Vocabulary  # sentencepiece loads only once something is encoded
+
+    vocabularies = {side: Vocabulary.load(path) for side, path in files.items()}
+    run.shards.mkdir(parents=True, exist_ok=True)
+    report: dict[str, dict[str, object]] = {}
+    for split in ("train", "valid"):
+        counts = {side: Counts() for side in SIDES}
+        for side in SIDES:
+            text, shard = run.preprocess / f"{split}.{side}", run.shards / f"{split}.{side}"
+            yield from _encode(text, shard, vocabularies[side], counts[side], f"encode {split}.{side}")
+            yield Notice(f"{split} {side}: {counts[side]}")
+            if counts[side].unknown:
+                unknown = f"{split} {side}: {counts[side].unknown:,} of {counts[side].pieces:,} pieces are unknown"
+                yield Caution(f"{unknown}; [bpe] byte_fallback = true would spell them")
+        _check_pairs(run, split, counts)
+        report[split] = {side: asdict(counts[side]) for side in SIDES}
+    sizes = {side: len(vocabulary) for side, vocabulary in vocabularies.items()}
+    write_json(run.bpe / "report.json", {"vocabulary": sizes, **report})
+
+
+def _encode(text: Path, shard: Path, vocabulary: Vocabulary, counts: Counts, label: str) -> Iterator[Event]:
+    """Encode the lines of `text` into `shard`, in constant memory, and count."""
+    total = count_lines(text)
+    with open_shard(shard, len(vocabulary)) as writer:
+        rest = read_lines(text)
+        while lines := list(islice(rest, _CHUNK)):
+            sequences = vocabulary.encode_many(lines)
+            writer.add(sequences)
+            counts.lines += len(lines)
+            counts.words += sum(len(line.split()) for line in lines)
+            counts.pieces += sum(map(len, sequences))
+            counts.unknown += sum(ids.count(vocabulary.unk) for ids in sequences)
+            counts.longest = max(counts.longest, max(map(len, sequences)))
+            yield Progress(label, counts.lines, total, "lines")
+
+
+def _check_pairs(run: RunFolder, split: str, counts: dict[str, Counts]) -> None:
+    source, target = (counts[side].lines for side in SIDES)
+    if source != target:
+        place = run.preprocess / f"{split}.source"
+        raise DataError(f"{place}: has {source:,} lines, {split}.target has {target:,}", "run nmt preprocess again")
