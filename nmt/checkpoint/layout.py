@@ -93,7 +93,7 @@ def read_description(folder: Path) -> Description:
     if number > FORMAT:
         made = data.get("nmt", "a newer version")
         raise ModelError(
-            f"{path}: format = {number} was written by nmt {made}; this is nmt {__version__}, which reads up to {FORMAT}",
+            f"{path}: format = {number} was written by nmt {made}; this nmt, {__version__}, reads formats up to {FORMAT}",
             "pip install --upgrade nmt",
         )
     try:

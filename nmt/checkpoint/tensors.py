@@ -28,7 +28,7 @@ def weights(model: nn.Module) -> dict[str, Tensor]:
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
-    """Write `tensors`, from whatever device, so that they open anywhere. Raises OutputError, or TrainingError for NaN."""
+    """Write `tensors`, from whatever device, so that they open anywhere. Raises OutputError; TrainingError for NaN."""
     plain = {name: tensor.detach().to("cpu").contiguous() for name, tensor in tensors.items()}
     for name, tensor in plain.items():
         if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):

@@ -1,0 +1,49 @@
+"""Pairs of id sequences, in the order and the batches that training takes them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+
+from nmt.batches.batch import Batch, collate
+
+Update = list[np.ndarray]
+
+
+class Order(Protocol):
+    """Which rows make which update of an epoch: nmt.batches.buckets.BatchOrder."""
+
+    def updates(self, epoch: int) -> list[Update]:
+        """The updates of an epoch: a pure function of its number."""
+        ...
+
+
+class Pairs:
+    """Source and target sequences, their order, and the ids that mark begin, end and padding."""
+
+    def __init__(
+        self, source: Sequence[np.ndarray], target: Sequence[np.ndarray], order: Order, *, bos: int, eos: int, pad: int
+    ) -> None:
+        self.source = source
+        self.target = target
+        self.order = order
+        self.bos, self.eos, self.pad = bos, eos, pad
+        self._epoch: tuple[int, list[Update]] | None = None
+
+    def updates(self, epoch: int) -> list[Update]:
+        """The updates of an epoch, kept until another epoch is asked for."""
+        if self._epoch is None or self._epoch[0] != epoch:
+            self._epoch = epoch, self.order.updates(epoch)
+        return self._epoch[1]
+
+    def load(self, rows: np.ndarray) -> Batch:
+        """These pairs as one padded batch."""
+        return collate(
+            [self.source[int(row)] for row in rows],
+            [self.target[int(row)] for row in rows],
+            bos=self.bos,
+            eos=self.eos,
+            pad=self.pad,
+        )

@@ -1,0 +1,74 @@
+"""What training tells whoever watches it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Step:
+    """One update. Losses are natural logarithms a target token."""
+
+    step: int
+    """Updates taken from the data so far, this one included."""
+    epoch: int
+    """From 1."""
+    loss: float
+    """Against smoothed labels: what is minimised."""
+    tokens: int
+    """Target tokens, end marks included."""
+    rate: float
+    """Target tokens a second."""
+    learning_rate: float
+    norm: float
+    """L2 norm of the gradient before clipping."""
+    nll: float = 0.0
+    """−log p of the true tokens."""
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """An update whose loss or gradient was not finite: it changed nothing."""
+
+    step: int
+    epoch: int
+    update: int
+    """Its place in the epoch, from 0."""
+    in_a_row: int
+    rows: tuple[int, ...]
+    """The training pairs of the update, by line from 0; at most the first hundred."""
+
+
+@dataclass(frozen=True)
+class Validation:
+    """What the model does on held-out pairs; `best` tells whether it is the best so far."""
+
+    step: int
+    loss: float
+    """−log p a target token, unsmoothed."""
+    perplexity: float
+    bleu: float | None
+    chrf: float | None
+    best: bool
+
+
+@dataclass(frozen=True)
+class Saved:
+    """A checkpoint stands whole on disk."""
+
+    path: Path
+    step: int
+
+
+@dataclass(frozen=True)
+class Stopped:
+    """Training is over, or was asked to end; the last update is saved."""
+
+    reason: str
+    step: int = 0
+    interrupted: bool = False
+    """Whether somebody asked, so that the same command would go on."""
+
+
+TrainEvent = Step | Skipped | Validation | Saved | Stopped

@@ -1,0 +1,151 @@
+"""The training loop.  B batch · S source · T target · D width"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch.nn.utils import clip_grads_with_norm_, get_total_norm
+
+from nmt.batches.batch import Batch
+from nmt.errors import TrainingError
+from nmt.model.seq2seq import Seq2Seq
+from nmt.train.data import Pairs
+from nmt.train.events import Saved, Skipped, Step, Stopped, TrainEvent, Validation
+from nmt.train.loss import sequence_loss
+from nmt.train.optimizer import set_rate
+from nmt.train.rules import Rules
+from nmt.train.schedule import Schedule
+from nmt.train.state import State
+from nmt.train.store import Store
+from nmt.train.validate import Scores
+
+
+def fit(
+    model: Seq2Seq,
+    optimizer: torch.optim.Optimizer,
+    data: Pairs,
+    state: State,
+    *,
+    schedule: Schedule,
+    rules: Rules,
+    evaluate: Callable[[], Scores] | None = None,
+    store: Store | None = None,
+    should_stop: Callable[[], str | None] = lambda: None,
+    clock: Callable[[], float] = time.monotonic,
+) -> Iterator[TrainEvent]:
+    """Train `model` from `state` until one of the rules ends it, yielding what happens.
+
+    Whatever is due after an update is done before the next is taken, so a run that was cut off anywhere goes on as if
+    it had not been. The last update is always saved, and validated unless `should_stop` gave a reason to end now.
+    Raises TrainingError after too many updates in a row that aren't finite, and OutputError when a save fails.
+    """
+    begun, saved = clock() - state.elapsed, state.step
+    while True:
+        state.elapsed = clock() - begun
+        asked, over = should_stop(), rules.over(state)
+        if saved < state.step and (asked or over or state.step % rules.save_every == 0) and store:
+            yield Saved(store.save(model, optimizer, state), saved := state.step)
+        if evaluate and not asked and state.validated < state.step and (over or state.step % rules.validate_every == 0):
+            scores = evaluate()
+            best = state.judge(scores.by(rules.best_by), lower_is_better=rules.best_by == "loss")
+            state.elapsed = clock() - begun
+            over = over or rules.over(state)
+            if store and saved < state.step and (best or over):
+                yield Saved(store.save(model, optimizer, state), saved := state.step)
+            if store and saved == state.step:
+                store.note(state, scores, rules.best_by)
+            yield Validation(state.step, scores.loss, scores.perplexity, scores.bleu, scores.chrf, best)
+        if store:
+            store.prune(state, rules.save_every)
+        if asked or over:
+            yield Stopped(asked or over or "", state.step, interrupted=bool(asked))
+            return
+
+        updates = updates_of(data, state.epoch)
+        rows, rate = updates[state.update], schedule(state.step - state.skipped + 1)
+        batches, start = [data.load(some) for some in rows], clock()
+        outcome = learn(model, optimizer, batches, rate=rate, rules=rules, pad=data.pad)
+        where = state.step + 1, state.epoch + 1
+        place = state.update
+        state.advance(len(updates))
+        if outcome.finite:
+            state.skipped_in_a_row = 0
+            speed = outcome.tokens / max(clock() - start, 1e-9)
+            yield Step(*where, outcome.loss, outcome.tokens, speed, rate, outcome.norm, outcome.nll)
+        else:
+            state.skipped, state.skipped_in_a_row = state.skipped + 1, state.skipped_in_a_row + 1
+            yield Skipped(*where, place, state.skipped_in_a_row, _lines(rows))
+            _bear(state, rules)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one update did. Losses are means over its target tokens; `finite` is False where nothing was changed."""
+
+    loss: float
+    nll: float
+    tokens: int
+    norm: float
+    finite: bool
+
+
+def learn(
+    model: Seq2Seq, optimizer: torch.optim.Optimizer, batches: Sequence[Batch], *, rate: float, rules: Rules, pad: int
+) -> Outcome:
+    """One update: the gradient of the batches' total loss over their total target tokens, however they were cut.
+
+    When the loss or the gradient isn't finite, weights and moments stay as they are.
+    """
+    device = model.output_weight_VD.device
+    tokens = sum(batch.tokens for batch in batches)
+    sums = torch.zeros(2, dtype=torch.float64, device=device)
+    model.train()
+    for batch in batches:
+        batch = batch.to(device)
+        with torch.autocast(device.type, torch.bfloat16, enabled=rules.precision == "bfloat16"):
+            x_BTD = model(batch.src_BS, batch.keep_BS, batch.tgt_BT)
+            loss, nll = sequence_loss(
+                x_BTD, model.output_weight_VD, batch.out_BT, smoothing=rules.label_smoothing, pad=pad
+            )
+        (loss / tokens).backward()
+        sums += torch.stack((loss.detach(), nll))
+    parameters = [p for p in model.parameters() if p.grad is not None]
+    norm = get_total_norm([p.grad for p in parameters if p.grad is not None])
+    mean_loss, mean_nll, size = (torch.cat((sums, norm.double()[None])) / sums.new_tensor([tokens, tokens, 1])).tolist()
+    finite = bool(np.isfinite([mean_loss, size]).all())
+    if finite:
+        if rules.clip_norm is not None and size > rules.clip_norm:
+            clip_grads_with_norm_(parameters, rules.clip_norm, norm)
+        set_rate(optimizer, rate)
+        optimizer.step()
+    optimizer.zero_grad(set_to_none=True)
+    return Outcome(mean_loss, mean_nll, tokens, size, finite)
+
+
+def updates_of(data: Pairs, epoch: int) -> list[list[np.ndarray]]:
+    """The epoch's updates. Raises TrainingError when there are none."""
+    updates = data.updates(epoch)
+    if not updates:
+        raise TrainingError(
+            "no training pair is left: all are longer than the limits, or there are none",
+            "raise train.max_source_tokens, train.max_target_tokens or train.batch_tokens",
+        )
+    return updates
+
+
+def _bear(state: State, rules: Rules) -> None:
+    if state.skipped_in_a_row >= rules.max_bad_steps:
+        raise TrainingError(
+            f"{state.skipped_in_a_row} updates in a row, up to step {state.step}, had a loss or gradient that is not "
+            f"finite (train.max_bad_steps = {rules.max_bad_steps}); no weight was changed by them",
+            "lower the learning rate, set train.clip_norm = 1.0 or train.precision = float32, and run again: "
+            "training goes on from the last checkpoint",
+        )
+
+
+def _lines(rows: Sequence[np.ndarray]) -> tuple[int, ...]:
+    return tuple(int(row) for some in rows for row in some)[:100]

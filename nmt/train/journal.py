@@ -1,0 +1,106 @@
+"""journal.jsonl: every event of training, one JSON object a line."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from nmt.files import write_text_whole
+from nmt.train.events import Step, TrainEvent
+
+STEPS_A_LINE = 10
+NAMES = ("step", "skipped", "validation", "saved", "stopped")
+
+
+class Journal:
+    """Appends events. Steps are summed up, `steps_a_line` to a line; all others end the sum, so nothing is lost."""
+
+    def __init__(self, path: Path, steps_a_line: int = STEPS_A_LINE) -> None:
+        self.path = path
+        self.steps_a_line = steps_a_line
+        self._steps: list[Step] = []
+
+    def write(self, event: TrainEvent) -> None:
+        """Take in an event, in the order in which they happen."""
+        if isinstance(event, Step):
+            self._steps.append(event)
+            if event.step % self.steps_a_line == 0:
+                self.flush()
+            return
+        self.flush()
+        self._append({"event": type(event).__name__.lower(), **asdict(event)})
+
+    def flush(self) -> None:
+        """Write the steps that wait for their line to be full."""
+        if self._steps:
+            self._append({"event": "step", **summed(self._steps)})
+            self._steps = []
+
+    def rewind(self, step: int) -> int:
+        """Take out what was written of updates after `step`, which are now made again, and lines that were cut off.
+
+        Returns how many lines went. What isn't of training stays.
+        """
+        if not self.path.is_file():
+            return 0
+        lines = self.path.read_bytes().decode("utf-8", "replace").splitlines(keepends=True)
+        kept = [line for line in lines if line.endswith("\n") and _stays(line, step)]
+        if len(kept) < len(lines):
+            write_text_whole(self.path, "".join(kept))
+        return len(lines) - len(kept)
+
+    def _append(self, data: dict[str, Any]) -> None:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        line = json.dumps({"time": datetime.now(UTC).isoformat(timespec="milliseconds"), **_plain(data)})
+        with self.path.open("a", encoding="utf-8", newline="\n") as stream:
+            stream.write(line + "\n")
+
+
+def read_journal(path: Path) -> Iterator[dict[str, Any]]:
+    """The events of a journal, oldest first; a line that was cut off is passed over."""
+    for line in path.read_bytes().split(b"\n"):
+        try:
+            data = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(data, dict):
+            yield data
+
+
+def summed(steps: list[Step]) -> dict[str, Any]:
+    """Several updates as one entry: means over tokens, the last learning rate, the largest norm."""
+    tokens = sum(step.tokens for step in steps)
+    seconds = sum(step.tokens / step.rate for step in steps)
+    last = steps[-1]
+    return {
+        "step": last.step,
+        "steps": len(steps),
+        "epoch": last.epoch,
+        "loss": sum(step.loss * step.tokens for step in steps) / tokens,
+        "nll": sum(step.nll * step.tokens for step in steps) / tokens,
+        "tokens": tokens,
+        "rate": tokens / seconds,
+        "learning_rate": last.learning_rate,
+        "norm": max(step.norm for step in steps),
+    }
+
+
+def _stays(line: str, step: int) -> bool:
+    try:
+        data = json.loads(line)
+    except ValueError:
+        return False
+    if not isinstance(data, dict):
+        return False
+    return data.get("event") not in NAMES or (data.get("step") or 0) <= step
+
+
+def _plain(data: dict[str, Any]) -> dict[str, Any]:
+    """JSON knows neither paths nor NaN."""
+    plain = {name: str(value) if isinstance(value, Path) else value for name, value in data.items()}
+    return {name: None if isinstance(v, float) and not math.isfinite(v) else v for name, v in plain.items()}

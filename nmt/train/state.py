@@ -1,0 +1,58 @@
+"""What must survive a restart, beside weights, moments and random numbers: one small dataclass of plain numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+
+@dataclass
+class State:
+    """Where training stands. A validation counts once; a step is an update taken from the data."""
+
+    step: int = 0
+    """Updates taken from the data, skipped ones included."""
+    skipped: int = 0
+    """Updates that were not finite and changed nothing; the learning rate counts only the others."""
+    skipped_in_a_row: int = 0
+    epoch: int = 0
+    """The current pass over the data, from 0."""
+    update: int = 0
+    """The next update's place in the epoch."""
+    validated: int = 0
+    """The last step that was validated."""
+    best: float | None = None
+    """The best value so far of what the best checkpoint goes by."""
+    best_step: int | None = None
+    bad_validations: int = 0
+    """Validations in a row that were not strictly better."""
+    elapsed: float = 0.0
+    """Seconds of training, over all restarts."""
+
+    def judge(self, value: float, lower_is_better: bool) -> bool:
+        """Take in a validation's value and tell whether it is the best so far: strictly better, and a number."""
+        self.validated = self.step
+        better = self.best is None or (value < self.best if lower_is_better else value > self.best)
+        if not math.isfinite(value) or not better:
+            self.bad_validations += 1
+            return False
+        self.best, self.best_step, self.bad_validations = value, self.step, 0
+        return True
+
+    def advance(self, updates_in_epoch: int) -> None:
+        """Go on to the next update of the data."""
+        self.step += 1
+        self.update += 1
+        if self.update >= updates_in_epoch:
+            self.epoch, self.update = self.epoch + 1, 0
+
+    def plain(self) -> dict[str, Any]:
+        """For JSON."""
+        return asdict(self)
+
+    @classmethod
+    def read(cls, data: Mapping[str, Any]) -> State:
+        """From JSON; keys that are not of the state are left alone."""
+        return cls(**{name: data[name] for name in cls.__dataclass_fields__ if name in data})

@@ -1,0 +1,138 @@
+"""A run's checkpoints while it trains: saving, the best one, pruning, and going on from the newest."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from nmt.checkpoint import layout
+from nmt.checkpoint.layout import Description
+from nmt.checkpoint.load import load_weights
+from nmt.checkpoint.save import clean, point, prune, save_checkpoint
+from nmt.checkpoint.tensors import read_tensors
+from nmt.errors import ModelError, TrainingError
+from nmt.files import read_json, write_json
+from nmt.model.seq2seq import Seq2Seq
+from nmt.train.optimizer import moments, restore
+from nmt.train.state import State
+from nmt.train.validate import Scores
+
+
+class Store:
+    """The folder of checkpoints of one training.
+
+    `files` travel with every checkpoint (vocabulary, truecase); `settings` are what a restart is compared with.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        description: Description,
+        files: Mapping[str, Path],
+        *,
+        keep: int,
+        settings: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.folder = folder
+        self.description = description
+        self.files = files
+        self.keep = keep
+        self.settings = dict(settings or {})
+
+    def save(self, model: Seq2Seq, optimizer: torch.optim.Optimizer, state: State) -> Path:
+        """A checkpoint of this very moment. Raises OutputError, and TrainingError for a weight that isn't finite."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        origin = self.description.origin.model_copy(update={"steps": (state.step,)})
+        return save_checkpoint(
+            self.folder,
+            state.step,
+            model,
+            self.description.model_copy(update={"origin": origin}),
+            self.files,
+            optimizer=moments(optimizer, model),
+            rng=random_states(model.output_weight_VD.device),
+            state=self._record(state),
+        )
+
+    def note(self, state: State, scores: Scores, by: str) -> None:
+        """Add what validation measured to the checkpoint of this step, and point best.json at it if it is the best.
+
+        The state comes last: whoever is cut off before validates this step again, with the same outcome.
+        """
+        path = self.folder / layout.step_name(state.step)
+        measured = {"loss": scores.loss, "perplexity": scores.perplexity, "bleu": scores.bleu, "chrf": scores.chrf}
+        numbers = {name: value if value is None or math.isfinite(value) else None for name, value in measured.items()}
+        write_json(path / layout.VALIDATION, {"step": state.step, **numbers, "best_by": by})
+        if state.best_step == state.step:
+            point(self.folder, layout.BEST, path)
+        write_json(path / layout.RESUME / layout.STATE, self._record(state))
+
+    def prune(self, state: State, save_every: int) -> list[Path]:
+        """Remove all but the best, the last and the newest `keep` of those that stand at a multiple of `save_every`.
+
+        So what an interruption saved goes once training is past it: the checkpoints that remain, and their average,
+        are those of a run that was never interrupted.
+        """
+        found = layout.step_folders(self.folder)
+        steps = {path: layout.step_number(path) or 0 for path in found}
+        regular = [path for path in found if steps[path] % save_every == 0 or path == found[-1]]
+        best = [path for path in found if steps[path] == state.best_step]
+        return prune(self.folder, [*regular[-self.keep :], *best])
+
+    def newest(self) -> Path | None:
+        """The checkpoint to go on from, or None before the first. Raises TrainingError if none can be gone on from."""
+        found = layout.step_folders(self.folder)
+        whole = [path for path in found if (path / layout.RESUME / layout.STATE).is_file()]
+        if found and not whole:
+            raise TrainingError(
+                f"{self.folder}: its checkpoints lack {layout.RESUME}/, without which training cannot go on",
+                f"train in another run folder, or remove {self.folder} to train anew",
+            )
+        return whole[-1] if whole else None
+
+    def recover(self) -> list[Path]:
+        """Remove what a killed save left behind, and let last.json name the newest checkpoint."""
+        leftovers = clean(self.folder)
+        found = layout.step_folders(self.folder)
+        if found and layout.pointed(self.folder, layout.LAST) != found[-1]:
+            point(self.folder, layout.LAST, found[-1])
+        return leftovers
+
+    def restore(self, path: Path, model: Seq2Seq, optimizer: torch.optim.Optimizer) -> State:
+        """Put weights, moments and random numbers back as they were at `path`. Raises ModelError."""
+        load_weights(model, path / layout.WEIGHTS)
+        restore(optimizer, model, read_tensors(path / layout.RESUME / layout.OPTIMIZER))
+        set_random_states(read_tensors(path / layout.RESUME / layout.RNG), model.output_weight_VD.device)
+        return State.read(read_record(path)["state"])
+
+    def _record(self, state: State) -> dict[str, Any]:
+        return {"state": state.plain(), "settings": self.settings}
+
+
+def read_record(path: Path) -> dict[str, Any]:
+    """state.json of a checkpoint: the state, and the settings it was trained with. Raises ModelError."""
+    file = path / layout.RESUME / layout.STATE
+    data = read_json(file)
+    if not isinstance(data, dict) or not isinstance(data.get("state"), dict):
+        raise ModelError(f"{file}: is damaged: it holds no state", f"remove {path} to go on from the one before")
+    return data
+
+
+def random_states(device: torch.device) -> dict[str, Tensor]:
+    """The states of the generators that dropout draws from."""
+    states = {"cpu": torch.get_rng_state()}
+    if device.type == "cuda":
+        states["cuda"] = torch.cuda.get_rng_state(device)
+    return states
+
+
+def set_random_states(states: Mapping[str, Tensor], device: torch.device) -> None:
+    """Put the generators back; one that this machine has not, or had not, is left alone."""
+    torch.set_rng_state(states["cpu"])
+    if device.type == "cuda" and "cuda" in states:
+        torch.cuda.set_rng_state(states["cuda"], device)

@@ -1,0 +1,95 @@
+"""What a model does on held-out pairs: its loss, and the scores of its translations."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+
+from nmt.model.seq2seq import Seq2Seq
+from nmt.score.metric import Metric
+from nmt.search.translate import Translator
+from nmt.train.data import Pairs
+from nmt.train.loss import sequence_loss
+
+
+@dataclass(frozen=True)
+class Scores:
+    """−log p a target token (unsmoothed), its exponential, and scores of translations where those were asked for."""
+
+    loss: float
+    perplexity: float
+    bleu: float | None = None
+    chrf: float | None = None
+
+    def by(self, name: str) -> float:
+        """The value called loss, bleu or chrf; NaN, which never wins, where it wasn't measured."""
+        value = {"loss": self.loss, "bleu": self.bleu, "chrf": self.chrf}[name]
+        return math.nan if value is None else value
+
+
+class Validator:
+    """Measures a model that is being trained, and leaves it, and the random numbers, as they were.
+
+    Translations are made from raw text and scored as raw text by what `nmt translate` and `nmt score` use.
+    """
+
+    def __init__(
+        self,
+        model: Seq2Seq,
+        pairs: Pairs,
+        translator: Translator,
+        sources: Sequence[str],
+        references: Sequence[str],
+        metrics: Mapping[str, Metric],
+        *,
+        beam: int = 1,
+        precision: str = "float32",
+    ) -> None:
+        self.model = model
+        self.pairs = pairs
+        self.translator = translator
+        self.sources, self.references = sources, references
+        self.metrics = metrics
+        self.beam = beam
+        self.precision = precision
+
+    def __call__(self) -> Scores:
+        with evaluating(self.model):
+            loss = mean_loss(self.model, self.pairs, self.precision)
+            values: dict[str, float] = {}
+            if self.sources and self.metrics:
+                hypotheses = self.translator.translate(self.sources, beam=self.beam)
+                values = {
+                    name: metric.score(hypotheses, [self.references]).value for name, metric in self.metrics.items()
+                }
+        return Scores(loss, math.exp(loss) if loss < 700 else math.inf, values.get("bleu"), values.get("chrf"))
+
+
+def mean_loss(model: Seq2Seq, pairs: Pairs, precision: str = "float32") -> float:
+    """−log p a target token over all pairs, in natural logarithms; NaN where there are none."""
+    device = model.output_weight_VD.device
+    total, tokens = torch.zeros((), dtype=torch.float64, device=device), 0
+    for rows in (some for update in pairs.updates(0) for some in update):
+        batch = pairs.load(rows).to(device)
+        with torch.autocast(device.type, torch.bfloat16, enabled=precision == "bfloat16"):
+            x_BTD = model(batch.src_BS, batch.keep_BS, batch.tgt_BT)
+            _, nll = sequence_loss(x_BTD, model.output_weight_VD, batch.out_BT, smoothing=0.0, pad=pairs.pad)
+        total, tokens = total + nll, tokens + batch.tokens
+    return float(total) / tokens if tokens else math.nan
+
+
+@contextmanager
+def evaluating(model: torch.nn.Module) -> Iterator[None]:
+    """The model without dropout and without gradients, then as it was; random numbers drawn meanwhile don't count."""
+    was_training = model.training
+    device = next(model.parameters()).device
+    model.eval()
+    try:
+        with torch.no_grad(), torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+            yield
+    finally:
+        model.train(was_training)
