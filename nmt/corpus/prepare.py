@@ -1,0 +1,216 @@
+"""The pass from raw corpora to clean pairs: clean, filter, count, write.
+
+Memory does not grow with the corpora but for 8 to 16 bytes a kept pair where duplicates are dropped; held-out text is
+kept as one digest a line. The work on pairs runs on every core, and the output is the same on one.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from nmt.corpus.clean import Cleaner
+from nmt.corpus.filters import DUPLICATE, Filters, Seen, digest
+from nmt.corpus.lines import LineWriter, is_blank, open_lines, read_lines
+from nmt.corpus.sources.source import Source, check_counts
+from nmt.corpus.truecase import Truecaser
+from nmt.corpus.workers import Judge, Verdict, judge_all
+from nmt.errors import DataError
+from nmt.events import Caution, Event, Notice, Progress
+from nmt.files import write_json
+
+CHUNK = 2000
+EXAMPLES = 5
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """A training corpus: where its pairs come from, and how often each counts in an epoch."""
+
+    source: Source
+    weight: float = 1.0
+
+
+@dataclass
+class Tally:
+    """What became of a corpus' pairs, for report.json."""
+
+    name: str
+    weight: float = 1.0
+    read: int = 0
+    kept: int = 0
+    dropped: Counter[str] = field(default_factory=Counter)
+    examples: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    bad: Counter[str] = field(default_factory=Counter)
+
+    def drop(self, reason: str, pair: tuple[str, str]) -> None:
+        """Count the pair that was read last, and keep it as an example if there are few."""
+        self.dropped[reason] += 1
+        shown = self.examples.setdefault(reason, [])
+        if len(shown) < EXAMPLES:
+            shown.append({"line": self.read, "source": pair[0][:200], "target": pair[1][:200]})
+
+    def summary(self) -> str:
+        """Such as ``read 4, kept 2, dropped 2 (empty 2)``."""
+        reasons = ", ".join(f"{reason} {count}" for reason, count in self.dropped.most_common())
+        text = f"read {self.read}, kept {self.kept}, dropped {self.dropped.total()}"
+        return f"{text} ({reasons})" if reasons else text
+
+    def report(self) -> dict[str, Any]:
+        """The corpus' entry in report.json."""
+        values = {"name": self.name, "weight": self.weight, "read": self.read, "kept": self.kept}
+        bad = self.bad["bad bytes"]
+        return {**values, "dropped": dict(self.dropped), "bad_bytes": bad, "examples": self.examples}
+
+
+def prepare(
+    folder: Path,
+    train: Sequence[Corpus],
+    valid: Source,
+    held_out: Sequence[tuple[Path, ...]],
+    cleaners: tuple[Cleaner, Cleaner],
+    filters: Filters,
+    *,
+    on_bad_bytes: str = "error",
+    truecase: bool = False,
+    workers: int | None = None,
+) -> Iterator[Event]:
+    """Write train.source, train.target, valid.source, valid.target and report.json into `folder`.
+
+    `held_out`: for each test set its source file and its references. `cleaners`: of the source and the target side.
+    `truecase`: learn a model of each side on the kept text, write truecase.source and truecase.target, and apply them.
+    `workers`: processes; None is one for each core. Corpora stay in order and contiguous. Raises DataError for sides
+    out of step, bad bytes (unless `on_bad_bytes` is "replace"), missing columns, and when no pair is left.
+    """
+    for files in held_out:
+        check_counts(files)
+    held = _valid_pairs(folder, valid, cleaners, on_bad_bytes)
+    yield from _say(held, "valid")
+    if not held.kept:
+        raise DataError(f"{held.name}: no validation pair is left: {held.summary()}", "check [data.valid]")
+    judge = Judge(cleaners, filters, *_held_out(folder, held_out, cleaners, filters))
+    seen = Seen() if filters.drop_duplicates else None
+    tallies = []
+    with open_lines(folder / "train.source") as source, open_lines(folder / "train.target") as target:
+        for corpus in train:
+            tally = Tally(corpus.source.name, corpus.weight)
+            yield from _train_pairs(corpus.source, tally, judge, seen, (source, target), on_bad_bytes, workers)
+            yield from _say(tally)
+            tallies.append(tally)
+        total = _total(tallies)
+        if len(tallies) > 1:
+            yield Notice(f"train: {total.summary()}")
+        if not total.kept:
+            raise DataError(f"no training pair is left: {total.summary()}", "see [preprocess], or check the files")
+    if truecase:
+        yield from _truecase(folder)
+    corpora = [tally.report() for tally in tallies]
+    counts = {"read": total.read, "kept": total.kept, "dropped": dict(total.dropped)}
+    write_json(folder / "report.json", {**counts, "corpora": corpora, "valid": held.report()})
+
+
+def _train_pairs(
+    source: Source,
+    tally: Tally,
+    judge: Judge,
+    seen: Seen | None,
+    writers: tuple[LineWriter, LineWriter],
+    on_bad_bytes: str,
+    workers: int | None,
+) -> Iterator[Event]:
+    """Write the pairs of one corpus that are kept, and say after each chunk how far it is."""
+    size = source.count()
+    pairs = source.pairs(on_bad_bytes, tally.bad)
+    chunks = iter(lambda: list(islice(pairs, CHUNK)), [])
+    label = f"preprocess {source.name}"
+    yield Progress(label, 0, size, "pairs")
+    with closing(judge_all(judge, chunks, size, workers)) as judged:
+        for chunk, verdicts in judged:
+            _write_kept(chunk, verdicts, tally, seen, writers)
+            yield Progress(label, tally.read, size, "pairs")
+
+
+def _write_kept(
+    chunk: Sequence[tuple[str, str]],
+    verdicts: Sequence[Verdict],
+    tally: Tally,
+    seen: Seen | None,
+    writers: tuple[LineWriter, LineWriter],
+) -> None:
+    repeated = iter(seen.add([verdict.digest for verdict in verdicts if not verdict.reason]) if seen else [])
+    for pair, verdict in zip(chunk, verdicts, strict=True):
+        tally.read += 1
+        reason = verdict.reason or (DUPLICATE if next(repeated, False) else "")
+        if reason:
+            tally.drop(reason, pair)
+            continue
+        tally.kept += 1
+        writers[0].write(verdict.source)
+        writers[1].write(verdict.target)
+
+
+def _valid_pairs(folder: Path, valid: Source, cleaners: tuple[Cleaner, Cleaner], on_bad_bytes: str) -> Tally:
+    """Write the cleaned validation pairs, all but the blank ones, which no loss can be taken of."""
+    tally = Tally(valid.name)
+    with open_lines(folder / "valid.source") as source, open_lines(folder / "valid.target") as target:
+        for pair in valid.pairs(on_bad_bytes, tally.bad):
+            tally.read += 1
+            clean = cleaners[0].clean(pair[0]), cleaners[1].clean(pair[1])
+            if is_blank(clean[0]) or is_blank(clean[1]):
+                tally.drop("empty", pair)
+                continue
+            tally.kept += 1
+            source.write(clean[0])
+            target.write(clean[1])
+    return tally
+
+
+def _held_out(
+    folder: Path, tests: Sequence[tuple[Path, ...]], cleaners: tuple[Cleaner, Cleaner], filters: Filters
+) -> tuple[frozenset[int], frozenset[int]]:
+    """Digests of the cleaned lines that training must not hold: of the source side, and of the target side.
+
+    Bad bytes in test sets are replaced here, since what reads the sets for their scores says what is to be done.
+    """
+    if not filters.drop_held_out:
+        return frozenset(), frozenset()
+    found: tuple[set[int], set[int]] = set(), set()
+    for side, name in enumerate(("valid.source", "valid.target")):
+        found[side].update(digest(line) for line in read_lines(folder / name))
+    for files in tests:
+        for i, path in enumerate(files):
+            side = min(i, 1)
+            lines = (cleaners[side].clean(line) for line in read_lines(path, "replace"))
+            found[side].update(digest(line) for line in lines if not is_blank(line))
+    return frozenset(found[0]), frozenset(found[1])
+
+
+def _truecase(folder: Path) -> Iterator[Event]:
+    """Learn each side's model on the kept text, and write the text again in true case."""
+    for side in ("source", "target"):
+        yield Progress(f"truecase {side}", 0)
+        truecaser = Truecaser.learn(read_lines(folder / f"train.{side}"))
+        truecaser.save(folder / f"truecase.{side}")
+        for path in (folder / f"train.{side}", folder / f"valid.{side}"):
+            with open_lines(path) as out:
+                for line in read_lines(path):
+                    out.write(truecaser.apply(line))
+        yield Progress(f"truecase {side}", 1, 1)
+
+
+def _say(tally: Tally, label: str = "") -> Iterator[Event]:
+    yield Notice(f"{label + ' ' if label else ''}{tally.name}: {tally.summary()}")
+    if count := tally.bad["bad bytes"]:
+        yield Caution(f"{tally.name}: {count} invalid UTF-8 sequences became U+FFFD")
+
+
+def _total(tallies: Sequence[Tally]) -> Tally:
+    total = Tally("train", read=sum(t.read for t in tallies), kept=sum(t.kept for t in tallies))
+    for tally in tallies:
+        total.dropped.update(tally.dropped)
+    return total

@@ -1,0 +1,112 @@
+"""Judge pairs in several processes, in order, with a bounded number of chunks under way."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+from collections import deque
+from collections.abc import Generator, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from itertools import islice
+from typing import NamedTuple
+
+from nmt.corpus.clean import Cleaner
+from nmt.corpus.filters import HELD_OUT, Filters, digest
+from nmt.errors import NmtError
+
+Pairs = Sequence[tuple[str, str]]
+_SMALL = 50_000
+"""Pairs below which starting processes takes longer than it saves; a tenth of it where Moses mode makes work heavy."""
+
+
+class Verdict(NamedTuple):
+    """A cleaned pair, why it is dropped (empty: it is not, as far as the pair alone tells), and what stands for it."""
+
+    source: str
+    target: str
+    reason: str
+    digest: int
+
+
+@dataclass(frozen=True)
+class Judge:
+    """Cleans and judges pairs, each on its own. `held_source`, `held_target`: digests of lines not to be kept."""
+
+    cleaners: tuple[Cleaner, Cleaner]
+    filters: Filters
+    held_source: frozenset[int] = frozenset()
+    held_target: frozenset[int] = frozenset()
+
+    @property
+    def _holds_out(self) -> bool:
+        return bool(self.held_source or self.held_target)
+
+    def __call__(self, pairs: Pairs) -> list[Verdict]:
+        return [self._one(source, target) for source, target in pairs]
+
+    def _one(self, source: str, target: str) -> Verdict:
+        source, target = self.cleaners[0].clean(source), self.cleaners[1].clean(target)
+        reason = self.filters.reason(source, target)
+        if reason:
+            return Verdict("", "", reason, 0)
+        if self._holds_out and (digest(source) in self.held_source or digest(target) in self.held_target):
+            return Verdict("", "", HELD_OUT, 0)
+        mark = digest(f"{source}\n{target}") if self.filters.drop_duplicates else 0
+        return Verdict(source, target, "", mark)
+
+
+def judge_all(
+    judge: Judge, chunks: Iterator[Pairs], size: int | None, workers: int | None = None
+) -> Generator[tuple[Pairs, list[Verdict]], None, None]:
+    """Each chunk with its verdicts, in order, the same for any number of workers.
+
+    `size`: pairs in all chunks, or None if unknown. `workers`: None is one for each core, or none at all for little
+    work. Raises NmtError when a worker process dies.
+    """
+    if workers is None:
+        heavy = any(cleaner.moses for cleaner in judge.cleaners)
+        small = size is not None and size < (_SMALL // 10 if heavy else _SMALL)
+        workers = 1 if small else _cores()
+    if workers < 2:
+        for chunk in chunks:
+            yield chunk, judge(chunk)
+        return
+    context = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(workers, context, _begin, (judge,))
+    try:
+        yield from _in_order(pool, chunks, ahead=3 * workers)
+    except BrokenProcessPool as error:
+        raise NmtError("a worker process was killed, perhaps for want of memory", "run it again") from error
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _in_order(pool: ProcessPoolExecutor, chunks: Iterator[Pairs], ahead: int) -> Iterator[tuple[Pairs, list[Verdict]]]:
+    waiting: deque[tuple[Pairs, Future[list[Verdict]]]] = deque()
+    for chunk in islice(chunks, ahead):
+        waiting.append((chunk, pool.submit(_work, chunk)))
+    while waiting:
+        chunk, verdicts = waiting.popleft()
+        waiting.extend((later, pool.submit(_work, later)) for later in islice(chunks, 1))
+        yield chunk, verdicts.result()
+
+
+_judge: Judge
+
+
+def _begin(judge: Judge) -> None:
+    """Set up a worker. An interrupt is the parent's to handle, which ends the workers."""
+    global _judge
+    _judge = judge
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _work(chunk: Pairs) -> list[Verdict]:
+    return _judge(chunk)
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

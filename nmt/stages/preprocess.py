@@ -1,0 +1,31 @@
+"""The stage preprocess: raw corpora → clean training and validation pairs, and a report of what was left out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from nmt.corpus.prepare import Corpus, prepare
+from nmt.events import Event
+from nmt.files import whole_folder
+from nmt.recipe import Recipe
+
+if TYPE_CHECKING:
+    from nmt.stages.stage import RunFolder
+
+
+def run(recipe: Recipe, run: RunFolder) -> Iterator[Event]:
+    """Fill `run.preprocess`, whole or not at all. Raises DataError as `prepare` does, and OutputError."""
+    rules, languages, data = recipe.preprocess, recipe.languages, recipe.data
+    cleaners = rules.build(languages.source), rules.build(languages.target)
+    with whole_folder(run.preprocess) as folder:
+        yield from prepare(
+            folder,
+            [Corpus(source.build(), source.weight) for source in data.train],
+            data.valid.build(),
+            [test.files() for test in data.test],
+            cleaners,
+            rules.filters(),
+            on_bad_bytes=rules.on_bad_bytes,
+            truecase=rules.moses is not None and rules.moses.truecase,
+        )
