@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import importlib
 import os
+import re
 import signal
 import sys
 from collections.abc import Iterator, MutableMapping
@@ -16,8 +17,12 @@ from typer.core import TyperGroup
 
 from . import show
 
-COMMANDS = {  # in the order of `nmt --help`; each is a function of that name in cli/NAME.py, or its sub-app `app`
-    "score": "score",
+COMMANDS: dict[str, str] = {  # in the order of --help; cli/FILE.py holds a function of that name, or a sub-app `app`
+    "run": "run",
+    "preprocess": "preprocess",
+    "bpe": "bpe",
+    "train": "train",
+    "average": "average",
     "download": "download",
 }
 PLAIN_HELP: dict[str, Any] = {"rich_markup_mode": None, "add_completion": False, "pretty_exceptions_enable": False}
@@ -166,12 +171,22 @@ def _usage(problem: Any) -> int:
     if not message or type(problem).__name__ == "NoArgsIsHelpError":
         print(context.get_help() if context is not None else message, file=sys.stderr)
         return 2
-    message, _, guess = message.partition(" Did you mean ")
-    message = message.removesuffix(".").strip()
-    near = guess.strip(" ?") or ", ".join(getattr(problem, "possibilities", None) or ())
+    message = re.split(r"\.? (?:Did you mean|\(Possible options:) ", message)[0].removesuffix(".")
+    near = ", ".join(_nearest(problem, message))
     hint = f"did you mean {near}?" if near else f"{path} --help"
     show.error(message[:1].lower() + message[1:], hint)
     return int(problem.exit_code)
+
+
+def _nearest(problem: Any, message: str) -> list[str]:
+    """Options or commands that a wrong name may have meant, the likeliest first."""
+    import difflib
+
+    given = re.search(r"'([^']*)'$|(--?\S+)$", message)
+    names = list(getattr(problem, "possibilities", None) or ())
+    if not names and message.startswith("No such command"):
+        names = list(COMMANDS)
+    return difflib.get_close_matches((given[1] or given[2]) if given else "", names, n=2)
 
 
 def _drop_stdout() -> None:

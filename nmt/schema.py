@@ -7,7 +7,7 @@ import hashlib
 import json
 import re
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, get_args
 
@@ -147,7 +147,7 @@ def check(
     except ValidationError as error:
         problems, hints = [], []
         items = error.errors(include_url=False)
-        for item in items:
+        for item in sorted(items, key=lambda item: line_of(text, _plain_location(item["loc"], values)) or 0):
             if item["type"] == "too_short" and any(_beneath(other["loc"], item["loc"]) for other in items):
                 continue  # pydantic does not count the invalid items
             location = _plain_location(item["loc"], values)
@@ -231,5 +231,18 @@ def _known_key(config: type[BaseModel], location: Location, key: str) -> str:
     siblings = [m for m in models_at(config, location[:-2]) if key in m.model_fields and _tag(m) not in {None, tag}]
     if siblings:
         return f"{key} belongs to kind = {' or '.join(repr(_tag(m)) for m in siblings)}"
-    name = nearest(key, names)
-    return f"did you mean {name}?" if name else f"valid keys: {', '.join(names)}"
+    for name in difflib.get_close_matches(key, names, n=1, cutoff=0.6):
+        return f"did you mean {name}?"
+    elsewhere = dict(_keys(config))
+    for name in difflib.get_close_matches(key, elsewhere, n=1, cutoff=0.75):
+        return f"did you mean {name} in {elsewhere[name] or 'the top'}?"
+    alike = difflib.get_close_matches(key, names, n=3, cutoff=0.3)
+    return f"the nearest keys are {', '.join(alike)}" if alike else f"valid keys: {', '.join(names)}"
+
+
+def _keys(config: type[BaseModel], table: str = "") -> Iterator[tuple[str, str]]:
+    """Every key below `config` with its table, the outer ones last so that they win in a dict."""
+    for name, field in config.model_fields.items():
+        for model in _models_in(field.annotation):
+            yield from _keys(model, f"{table}.{name}" if table else name)
+    yield from ((name, f"[{table}]" if table else "") for name in config.model_fields)

@@ -89,7 +89,7 @@ class Stage:
     folders: tuple[str, ...]
     """Folders of the run folder that it fills; the first holds its manifest."""
     ignores: tuple[str, ...] = ()
-    """Keys inside `sections` that do not change the result."""
+    """Parts of `sections` that do not change the result."""
     continues: tuple[str, ...] = ()
     """Keys that may change while unfinished work is gone on with; empty where a stage starts over each time."""
 
@@ -100,11 +100,12 @@ class Stage:
     def settings(self, recipe: Recipe) -> dict[str, Any]:
         """Every setting it depends on, by dotted key. Files are left out: they count by what they hold."""
         flat = {key: value for key, value in flatten(recipe) if not isinstance(value, Path)}
-        return {key: value for key, value in flat.items() if _inside(key, self.sections) and key not in self.ignores}
+        return {k: v for k, v in flat.items() if _inside(k, self.sections) and not _inside(k, self.ignores)}
 
     def files(self, recipe: Recipe) -> dict[str, Path]:
         """Every file it reads from outside the run folder, by the key that names it."""
-        return {k: v for k, v in flatten(recipe) if isinstance(v, Path) and _inside(k, self.sections)}
+        flat = {key: value for key, value in flatten(recipe) if isinstance(value, Path)}
+        return {k: v for k, v in flat.items() if _inside(k, self.sections) and not _inside(k, self.ignores)}
 
 
 RESUMABLE = (  # of [train]: when it ends, what it reports and keeps; not what an update computes
@@ -123,7 +124,13 @@ RESUMABLE = (  # of [train]: when it ends, what it reports and keeps; not what a
 STAGES = {
     stage.name: stage
     for stage in (
-        Stage("preprocess", ("languages", "data", "preprocess"), None, ("preprocess",), ignores=("data.test.name",)),
+        Stage(
+            "preprocess",
+            ("languages", "data", "preprocess"),
+            None,
+            ("preprocess",),
+            ignores=("data.download", "data.test.name"),
+        ),
         Stage("bpe", ("bpe", "seed"), "preprocess", ("bpe", "shards")),
         Stage(
             "train",
@@ -141,6 +148,8 @@ STAGES = {
 
 
 def _inside(key: str, sections: tuple[str, ...]) -> bool:
+    """Whether `key`, its places in lists left out, is one of `sections` or stands in one."""
+    key = ".".join(part for part in key.split(".") if not part.isdecimal())
     return any(key == section or key.startswith(section + ".") for section in sections)
 
 
@@ -206,12 +215,12 @@ def write_manifest(stage: Stage, run: RunFolder, manifest: Manifest, seconds: fl
 
 def digest_inputs(files: Mapping[str, Path], known: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
     """Size, time and SHA-256 of every file. One whose size and time are as `known` is not read again."""
+    gone = [f"{path}: there is no such file ({key})" for key, path in files.items() if not path.exists()]
+    if gone:
+        raise DataError("\n".join(gone), "check the paths in the recipe; nmt download RECIPE fetches what it offers")
     entries: dict[str, dict[str, Any]] = {}
     for key, path in files.items():
-        try:
-            status = path.stat()
-        except OSError as error:
-            raise DataError(f"{path}: cannot be read: {error.strerror}", f"it is {key} of the recipe") from error
+        status = path.stat()
         entry: dict[str, Any] = {"path": str(path), "size": status.st_size, "mtime_ns": status.st_mtime_ns}
         same = known.get(key, {})
         unchanged = all(same.get(name) == value for name, value in entry.items())

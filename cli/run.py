@@ -1,0 +1,130 @@
+"""nmt run: the stages of a recipe that are stale, in order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from . import show
+from .options import Overrides, Quiet, RecipeFile, RunDir
+
+if TYPE_CHECKING:
+    from nmt.stages.stage import RunFolder
+
+
+def _known(value: str | list[str] | None) -> str | list[str] | None:
+    """Stage names as they are; wrong ones are wrong usage, with the nearest right one."""
+    from nmt.schema import nearest
+    from nmt.stages.stage import STAGES
+
+    for name in [value] if isinstance(value, str) else value or []:
+        if name not in STAGES:
+            near = nearest(name, STAGES)
+            guess = f"did you mean {near}?" if near else f"the stages are {', '.join(STAGES)}"
+            raise typer.BadParameter(f"{name!r} is no stage; {guess}")
+    return value
+
+
+From = Annotated[
+    str | None,
+    typer.Option("--from", metavar="STAGE", callback=_known, show_default=False, help="First stage to consider."),
+]
+To = Annotated[
+    str | None,
+    typer.Option("--to", metavar="STAGE", callback=_known, show_default=False, help="Last stage to consider."),
+]
+Only = Annotated[
+    str | None,
+    typer.Option("--only", metavar="STAGE", callback=_known, show_default=False, help="The one stage to consider."),
+]
+Force = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--force", metavar="STAGE", callback=_known, show_default=False, help="Run it though it is fresh; may repeat."
+    ),
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only print which stages would run, and why.")]
+
+
+def run(
+    recipe: RecipeFile,
+    from_: From = None,
+    to: To = None,
+    only: Only = None,
+    force: Force = None,
+    dry_run: DryRun = False,
+    set_: Overrides = None,
+    run_dir: RunDir = None,
+    quiet: Quiet = False,
+) -> None:
+    """Run the stages of RECIPE that are stale, in order, and say why each is.
+
+    The stages are preprocess, bpe, train, average, translate and score. One is stale when its settings, its input
+    files or the results of the stage before have changed, or when it hasn't finished: after an interruption the same
+    command goes on.
+
+    Reads the recipe and the files it names; writes the run folder, runs/NAME or --run-dir; prints the scores.
+
+    Example: nmt run recipes/sample.toml
+    """
+    if only and (from_ or to):
+        raise typer.BadParameter("--only stands alone, without --from and --to")
+    perform(recipe, set_ or [], run_dir, (from_, to, only), force or [], dry_run)
+
+
+def perform(
+    file: Path,
+    overrides: Sequence[str],
+    run_dir: Path | None,
+    bounds: tuple[str | None, str | None, str | None],
+    force: Sequence[str] = (),
+    dry_run: bool = False,
+) -> None:
+    """Run the recipe in `file` from, to, or only (`bounds`) some stages, or print what would run."""
+    from nmt.recipe import read
+    from nmt.stages.run import choose, plan, run_stages, where
+
+    recipe = read(file, overrides)
+    folder, stages = where(recipe, run_dir), choose(*bounds)
+    left_out = [name for name in force if name not in [stage.name for stage in stages]]
+    if left_out:
+        raise typer.BadParameter(f"--force {left_out[0]}: that stage is not among those to run")
+    if dry_run:
+        for stage, reasons in plan(recipe, folder, stages, force):
+            print(f"{stage.name}: {'; '.join(reasons) or 'nothing to do'}")
+        return
+    show.progress(run_stages(recipe, folder, stages, force), steps=recipe.train.steps)
+    if stages[-1].name == "score":
+        report(file, folder, str(recipe.languages.source))
+    elif stages[-1].name in {"train", "average"}:
+        show.say(f"next: nmt translate {folder.path} --input FILE")
+
+
+def report(file: Path, folder: RunFolder, source: str) -> None:
+    """The table of scores and where every file lies, on stdout; what to type next, on stderr."""
+    from nmt.files import read_json
+    from nmt.score.report import rows, table
+
+    scores = folder.scores / "scores.json"
+    sets = read_json(scores).get("sets", []) if scores.is_file() else []
+    lines = [*table(rows(sets)), "", *table(_places(folder))] if sets else table(_places(folder))
+    for line in lines:
+        print(line)
+    show.say(f"next: nmt translate {folder.path} --input FILE.{source}    translate your own text")
+    show.say(f"      nmt checkpoint show {folder.path}    what the model holds")
+    show.say(f"      nmt recipe show {file}    every setting")
+
+
+def _places(folder: RunFolder) -> list[tuple[str, str]]:
+    places = (
+        ("model", folder.model),
+        ("translations", folder.translations),
+        ("scores", folder.scores / "scores.json"),
+        ("checkpoints", folder.checkpoints),
+        ("journal", folder.journal),
+        ("recipe", folder.recipe),
+    )
+    return [(name, str(path)) for name, path in places if path.exists()]

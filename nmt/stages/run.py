@@ -1,0 +1,185 @@
+"""Run the stages that are stale, in order, each whole or to be gone on with; one process to a run folder."""
+
+from __future__ import annotations
+
+import fcntl
+import importlib
+import os
+import shutil
+import time
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from nmt.errors import OutputError, RecipeError, TrainingError
+from nmt.events import Event, Notice, StageFinished, StageFresh, StageStarted
+from nmt.files import write_text_whole
+from nmt.recipe import Recipe, dump
+from nmt.stages.stage import (
+    STAGES,
+    Manifest,
+    RunFolder,
+    Stage,
+    changed_settings,
+    describe_change,
+    digest_inputs,
+    digest_outputs,
+    plain,
+    read_manifest,
+    staleness,
+    write_manifest,
+)
+
+
+def choose(first: str | None = None, last: str | None = None, only: str | None = None) -> list[Stage]:
+    """The stages from `first` to `last`, both included; or `only` one. Raises RecipeError when none is left."""
+    names = list(STAGES)
+    start, end = names.index(only or first or names[0]), names.index(only or last or names[-1])
+    if start > end:
+        raise RecipeError(f"--from {names[start]} --to {names[end]}: the stages run the other way", " → ".join(names))
+    return [STAGES[name] for name in names[start : end + 1]]
+
+
+def plan(
+    recipe: Recipe, run: RunFolder, stages: Sequence[Stage], force: Collection[str] = ()
+) -> list[tuple[Stage, list[str]]]:
+    """Each stage with the reasons why it would run; nothing is changed on disk."""
+    planned: list[tuple[Stage, list[str]]] = []
+    stale: set[str] = set()
+    for stage in stages:
+        reasons = _reasons(stage, recipe, run, force)
+        if stage.after in stale and not reasons:
+            reasons = [f"{stage.after} runs before it, and may give other results"]
+        if reasons:
+            stale.add(stage.name)
+        planned.append((stage, reasons))
+    return planned
+
+
+def run_stages(recipe: Recipe, run: RunFolder, stages: Sequence[Stage], force: Collection[str] = ()) -> Iterator[Event]:
+    """Run those of `stages` that are stale or forced, telling why.
+
+    Raises whatever a stage raises, TrainingError when checkpoints of other settings are in the way, and OutputError
+    when the folder cannot be written or another process is writing it.
+    """
+    with locked(run):
+        for stage in stages:
+            if stage.name not in force:
+                _refuse_other_settings(stage, recipe, run)
+        write_text_whole(run.recipe, dump(recipe))
+        for stage in stages:
+            reasons = _reasons(stage, recipe, run, force)
+            if not reasons:
+                yield StageFresh(stage.name)
+                continue
+            yield StageStarted(stage.name, tuple(reasons))
+            if stage.continues and stage.name in force:
+                yield from _set_aside(run)
+            yield from _perform(stage, recipe, run)
+
+
+def _reasons(stage: Stage, recipe: Recipe, run: RunFolder, force: Collection[str]) -> list[str]:
+    reasons = staleness(stage, recipe, run)
+    return ["--force", *reasons] if stage.name in force else reasons
+
+
+def _perform(stage: Stage, recipe: Recipe, run: RunFolder) -> Iterator[Event]:
+    """Run one stage between its two manifests: one that says it began, one that says what came of it."""
+    began = time.monotonic()
+    before = _result_before(stage, run)
+    last = read_manifest(stage, run)
+    _refuse_other_settings(stage, recipe, run, before)
+    inputs = digest_inputs(stage.files(recipe), last.inputs if last else {})
+    settings = plain(stage.settings(recipe))
+    write_manifest(stage, run, Manifest(False, settings, inputs, before))
+    interrupted = False
+    for event in importlib.import_module(f"nmt.stages.{stage.name}").run(recipe, run):
+        interrupted = interrupted or bool(getattr(event, "interrupted", False))
+        yield event
+    seconds = time.monotonic() - began
+    if interrupted:
+        write_manifest(stage, run, Manifest(False, settings, inputs, before), seconds)
+        raise KeyboardInterrupt
+    write_manifest(stage, run, Manifest(True, settings, inputs, before, digest_outputs(stage, run)), seconds)
+    yield StageFinished(stage.name, seconds, str(run.path / stage.folders[0]))
+
+
+def _result_before(stage: Stage, run: RunFolder) -> str:
+    """The digest of what the stage before has written. Raises RecipeError when it hasn't finished."""
+    if stage.after is None:
+        return ""
+    manifest = read_manifest(STAGES[stage.after], run)
+    if manifest is None or not manifest.finished:
+        raise RecipeError(
+            f"{run.path}: {stage.name} reads what {stage.after} writes, which has not finished",
+            f"nmt run RECIPE --to {stage.name} runs what is missing",
+        )
+    return manifest.result()
+
+
+def _refuse_other_settings(stage: Stage, recipe: Recipe, run: RunFolder, before: str | None = None) -> None:
+    """Unfinished or finished work that can be gone on with must not be gone on with under other settings."""
+    manifest = read_manifest(stage, run)
+    if not stage.continues or manifest is None or not any(run.checkpoints.glob("step-*")):
+        return
+    settings = plain(stage.settings(recipe))
+    changed = [key for key in changed_settings(manifest.settings, settings) if key not in stage.continues]
+    reasons = [describe_change(key, manifest.settings, settings) for key in changed]
+    if before is not None and before != manifest.before:
+        reasons.append(f"{stage.after} gave other results than those it was trained on")
+    if reasons:
+        raise TrainingError(
+            f"{run.checkpoints}: holds a model trained under other settings: {'; '.join(reasons)}",
+            f"--run-dir trains in another folder; nmt run RECIPE --force {stage.name} sets these checkpoints aside and "
+            "starts over",
+        )
+
+
+def _set_aside(run: RunFolder) -> Iterator[Event]:
+    """Make way for training from the start: the old checkpoints and their journal move to checkpoints.previous."""
+    if not any(run.checkpoints.glob("step-*")):
+        return
+    previous = run.path / "checkpoints.previous"
+    shutil.rmtree(previous, ignore_errors=True)
+    run.checkpoints.rename(previous)
+    if run.journal.exists():
+        run.journal.rename(previous / run.journal.name)
+    yield Notice(f"train: the old checkpoints are now in {previous}")
+
+
+@contextmanager
+def locked(run: RunFolder) -> Iterator[None]:
+    """The run folder, made if need be, for this process alone. Raises OutputError when another one holds it."""
+    path = run.path / ".lock"
+    try:
+        run.path.mkdir(parents=True, exist_ok=True)
+        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    except OSError as error:
+        raise OutputError(
+            f"{run.path}: cannot be written: {error.strerror}", "--run-dir names another folder"
+        ) from error
+    try:
+        _lock(handle, run.path)
+        os.ftruncate(handle, 0)
+        os.write(handle, f"{os.getpid()}\n".encode())
+        yield
+    finally:
+        os.close(handle)  # which also unlocks
+
+
+def _lock(handle: int, folder: Path) -> None:
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        owner = os.read(handle, 32).decode(errors="replace").strip()
+        raise OutputError(
+            f"{folder}: process {owner or 'unknown'} is writing this run folder",
+            "wait until it ends, or choose another folder with --run-dir",
+        ) from None
+    except OSError:  # a file system without locks: better to run than to refuse
+        pass
+
+
+def where(recipe: Recipe, run_dir: Path | None) -> RunFolder:
+    """The run folder: the one asked for, or runs/NAME in the current folder."""
+    return RunFolder(run_dir if run_dir is not None else Path("runs") / recipe.name)
