@@ -20,7 +20,7 @@ class SearchConfig(Config):
     max_extra_tokens: int = Field(50, ge=0)
     """A translation has at most source length + this many tokens, end marks not counted."""
     max_source_tokens: int | None = Field(None, ge=2)
-    """Longest source in ids, end mark included; longer lines are split, translated and rejoined. Default: the longest of training."""
+    """Longest source in ids, end mark included; longer lines are split, translated and rejoined. Default: training's."""
     batch_tokens: Count = Field(4096, ge=1)
     """Most source tokens of one batch, padding counted. Changes speed and memory, never the translation."""
     buffer_lines: Count = Field(1024, ge=1)

@@ -1,0 +1,60 @@
+"""Greedy search: the most probable token, again and again.  What a beam of 1 finds, with less work.
+
+B sentences · S sentences still going on · V vocabulary
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+
+from nmt.model.seq2seq import State, select
+from nmt.search.candidates import next_tokens
+from nmt.search.hypothesis import Hypothesis
+from nmt.search.length import Penalty
+
+
+def greedy(
+    step: Callable[[State, Tensor], tuple[Tensor, State]],
+    state: State,
+    *,
+    bos: int,
+    eos: int,
+    limits: Sequence[int],
+    penalty: Penalty,
+    banned: Sequence[int],
+    device: torch.device,
+) -> list[list[Hypothesis]]:
+    """One hypothesis for each sentence; at its limit a sentence gets its end mark, whatever comes after it."""
+    going_on = [i for i, _ in enumerate(limits)]
+    ids: list[list[int]] = [[] for _ in limits]
+    gains: list[list[float]] = [[] for _ in limits]
+    finished = [True for _ in limits]
+    last_S = torch.full((len(limits),), bos, device=device)
+    length = 0
+    while going_on:
+        logits_SV, state = step(state, last_S)
+        log_probs_SV, best_S1, token_S1 = next_tokens(logits_SV, 1, banned)
+        last_S = token_S1[:, 0]
+        chosen, values, ends = last_S.tolist(), best_S1[:, 0].tolist(), None
+        staying = []
+        for place, sentence in enumerate(going_on):
+            gain = values[place]
+            if chosen[place] != eos and length < limits[sentence]:
+                ids[sentence].append(chosen[place])
+                staying.append(place)
+            elif chosen[place] != eos:
+                ends = log_probs_SV[:, eos].clamp(min=-1e9).tolist() if ends is None else ends
+                gain, finished[sentence] = ends[place], False
+            gains[sentence].append(gain)
+        if len(staying) < len(going_on):
+            staying_S = torch.tensor(staying, dtype=torch.long, device=device)
+            going_on = [going_on[place] for place in staying]
+            state, last_S = select(state, staying_S), last_S[staying_S]
+        length += 1
+    return [
+        [Hypothesis(tuple(i), sum(g), penalty.score(sum(g), len(g)), tuple(g), f)]
+        for i, g, f in zip(ids, gains, finished, strict=True)
+    ]
