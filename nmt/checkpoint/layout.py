@@ -74,13 +74,15 @@ class Description(Config):
     """Longest source in subword ids, the end mark included; longer lines are split before translating."""
     origin: Origin = Origin()
 
-    def source_vocabulary(self, folder: Path) -> Path:
-        """The source side's subword model in `folder`."""
-        return folder / (SHARED_VOCABULARY if self.shared_vocabulary else SOURCE_VOCABULARY)
+    @property
+    def source_vocabulary(self) -> str:
+        """File name of the source side's subword model."""
+        return SHARED_VOCABULARY if self.shared_vocabulary else SOURCE_VOCABULARY
 
-    def target_vocabulary(self, folder: Path) -> Path:
-        """The target side's subword model in `folder`."""
-        return folder / (SHARED_VOCABULARY if self.shared_vocabulary else TARGET_VOCABULARY)
+    @property
+    def target_vocabulary(self) -> str:
+        """File name of the target side's subword model."""
+        return SHARED_VOCABULARY if self.shared_vocabulary else TARGET_VOCABULARY
 
 
 def read_description(folder: Path) -> Description:
@@ -93,7 +95,7 @@ def read_description(folder: Path) -> Description:
     if number > FORMAT:
         made = data.get("nmt", "a newer version")
         raise ModelError(
-            f"{path}: format = {number} was written by nmt {made}; this nmt, {__version__}, reads formats up to {FORMAT}",
+            f"{path}: format = {number} was written by nmt {made}; nmt {__version__} reads formats up to {FORMAT}",
             "pip install --upgrade nmt",
         )
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import torch
@@ -50,7 +51,7 @@ def check_vocabularies(folder: Path, description: Description) -> tuple[Vocabula
                 f"{folder / name}: is not the file this model was trained with (its sha256 differs from model.json)",
                 "copy the file that lay beside these weights",
             )
-    paths = description.source_vocabulary(folder), description.target_vocabulary(folder)
+    paths = folder / description.source_vocabulary, folder / description.target_vocabulary
     source = Vocabulary.load(paths[0])
     target = source if description.shared_vocabulary else Vocabulary.load(paths[1])
     for path, vocabulary, size in (
@@ -75,24 +76,23 @@ def load_translator(model: Path | str, device: str = "auto", threads: int | None
     chosen = choose(device)
     folder = resolve(Path(model))
     description, loaded = load_model(folder, chosen)
-    return build_translator(folder, description, loaded, chosen)
+    files = {name: folder / name for name in description.vocabulary_sha256}
+    return build_translator(files, description, loaded, chosen)
 
 
-def build_translator(folder: Path, description: Description, model: Seq2Seq, device: torch.device) -> Translator:
-    """A translator around `model`, with the vocabularies and text settings of `folder`."""
-    source = Vocabulary.load(description.source_vocabulary(folder))
-    target = source if description.shared_vocabulary else Vocabulary.load(description.target_vocabulary(folder))
+def build_translator(
+    files: Mapping[str, Path], description: Description, model: Seq2Seq, device: torch.device
+) -> Translator:
+    """A translator around `model`, with the vocabulary and truecase files that stand under these names."""
+    source = Vocabulary.load(files[description.source_vocabulary])
+    target = source if description.shared_vocabulary else Vocabulary.load(files[description.target_vocabulary])
     return Translator(
         model,
         source,
         target,
-        description.text.build(description.languages.source, _if_there(folder / layout.SOURCE_TRUECASE)),
-        description.text.build(description.languages.target, _if_there(folder / layout.TARGET_TRUECASE)),
+        description.text.build(description.languages.source, files.get(layout.SOURCE_TRUECASE)),
+        description.text.build(description.languages.target, files.get(layout.TARGET_TRUECASE)),
         max_source_tokens=description.translate.max_source_tokens or description.max_source_tokens,
         settings=description.translate,
         device=device,
     )
-
-
-def _if_there(path: Path) -> Path | None:
-    return path if path.is_file() else None

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field, model_validator
 
 from nmt.batches.config import BatchConfig
 from nmt.schema import Config, Count
+
+if TYPE_CHECKING:
+    from torch.optim import Optimizer
+
+    from nmt.model.seq2seq import Seq2Seq
+    from nmt.train.rules import Rules
+    from nmt.train.schedule import Schedule
 
 
 class PaperScheduleConfig(Config):
@@ -18,6 +25,12 @@ class PaperScheduleConfig(Config):
     """Updates of rising rate."""
     factor: float = Field(1.0, gt=0)
     """Multiplies the whole curve."""
+
+    def build(self, width: int, steps: int | None) -> Schedule:
+        """The rates of a model `width` wide; `steps` doesn't matter."""
+        from nmt.train.schedule import paper
+
+        return paper(width, self.warmup_steps, self.factor)
 
 
 class LinearScheduleConfig(Config):
@@ -31,6 +44,14 @@ class LinearScheduleConfig(Config):
     floor: float = Field(0.0, ge=0)
     """Learning rate at the last update."""
 
+    def build(self, width: int, steps: int | None) -> Schedule:
+        """The rates of a training of `steps` updates, which must be known; `width` doesn't matter."""
+        from nmt.train.schedule import linear
+
+        if steps is None:
+            raise ValueError("a schedule that falls towards the last update needs the number of steps")
+        return linear(self.peak, self.floor, self.warmup_steps, steps)
+
 
 class CosineScheduleConfig(Config):
     """Rises to `peak` over the warmup, then falls on half a cosine to `floor` at the last update (needs `steps`)."""
@@ -43,6 +64,14 @@ class CosineScheduleConfig(Config):
     floor: float = Field(0.0, ge=0)
     """Learning rate at the last update."""
 
+    def build(self, width: int, steps: int | None) -> Schedule:
+        """The rates of a training of `steps` updates, which must be known; `width` doesn't matter."""
+        from nmt.train.schedule import cosine
+
+        if steps is None:
+            raise ValueError("a schedule that falls towards the last update needs the number of steps")
+        return cosine(self.peak, self.floor, self.warmup_steps, steps)
+
 
 class ConstantScheduleConfig(Config):
     """The same rate throughout, after an optional warmup."""
@@ -52,6 +81,12 @@ class ConstantScheduleConfig(Config):
     """The learning rate."""
     warmup_steps: Count = Field(0, ge=0)
     """Updates of rising rate."""
+
+    def build(self, width: int, steps: int | None) -> Schedule:
+        """The rates; neither `width` nor `steps` matters."""
+        from nmt.train.schedule import constant
+
+        return constant(self.peak, self.warmup_steps)
 
 
 ScheduleConfig = Annotated[
@@ -73,6 +108,12 @@ class AdamConfig(Config):
     weight_decay: float = Field(0.0, ge=0)
     """Decoupled decay of matrices (biases, norms and embeddings are left alone)."""
 
+    def build(self, model: Seq2Seq) -> Optimizer:
+        """The optimizer of the model's parameters, its rate yet to be set."""
+        from nmt.train.optimizer import adam
+
+        return adam(model, betas=(self.beta1, self.beta2), epsilon=self.epsilon, weight_decay=self.weight_decay)
+
 
 class SgdConfig(Config):
     """Plain gradient descent: for tests and comparisons."""
@@ -80,6 +121,12 @@ class SgdConfig(Config):
     kind: Literal["sgd"] = "sgd"
     momentum: float = Field(0.0, ge=0, lt=1)
     """Share of the step before."""
+
+    def build(self, model: Seq2Seq) -> Optimizer:
+        """The optimizer of the model's parameters, its rate yet to be set."""
+        from nmt.train.optimizer import sgd
+
+        return sgd(model, momentum=self.momentum)
 
 
 OptimizerConfig = Annotated[AdamConfig | SgdConfig, Field(discriminator="kind")]
@@ -132,6 +179,24 @@ class TrainConfig(BatchConfig):
         if self.schedule.kind in {"linear", "cosine"} and self.steps is None:
             raise ValueError(f"schedule kind {self.schedule.kind!r} falls towards the last update; set steps")
         return self
+
+    def rules(self) -> Rules:
+        """What an update and the loop go by."""
+        from nmt.train.rules import Rules
+
+        return Rules(
+            label_smoothing=self.label_smoothing,
+            clip_norm=self.clip_norm,
+            precision=self.precision,
+            steps=self.steps,
+            epochs=self.epochs,
+            minutes=self.minutes,
+            patience=self.patience,
+            validate_every=self.validate_every,
+            save_every=self.save_every,
+            best_by=self.best_by,
+            max_bad_steps=self.max_bad_steps,
+        )
 
 
 class AverageConfig(Config):

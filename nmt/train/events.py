@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from nmt.events import Event
+
 
 @dataclass(frozen=True)
-class Step:
+class Step(Event):
     """One update. Losses are natural logarithms a target token."""
 
     step: int
@@ -25,10 +27,12 @@ class Step:
     """L2 norm of the gradient before clipping."""
     nll: float = 0.0
     """−log p of the true tokens."""
+    total: int | None = None
+    """The step at which training ends, where a number of steps ends it."""
 
 
 @dataclass(frozen=True)
-class Skipped:
+class Skipped(Event):
     """An update whose loss or gradient was not finite: it changed nothing."""
 
     step: int
@@ -41,7 +45,7 @@ class Skipped:
 
 
 @dataclass(frozen=True)
-class Validation:
+class Validation(Event):
     """What the model does on held-out pairs; `best` tells whether it is the best so far."""
 
     step: int
@@ -54,7 +58,7 @@ class Validation:
 
 
 @dataclass(frozen=True)
-class Saved:
+class Saved(Event):
     """A checkpoint stands whole on disk."""
 
     path: Path
@@ -62,13 +66,10 @@ class Saved:
 
 
 @dataclass(frozen=True)
-class Stopped:
+class Stopped(Event):
     """Training is over, or was asked to end; the last update is saved."""
 
     reason: str
     step: int = 0
     interrupted: bool = False
     """Whether somebody asked, so that the same command would go on."""
-
-
-TrainEvent = Step | Skipped | Validation | Saved | Stopped

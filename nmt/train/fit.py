@@ -12,9 +12,10 @@ from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 
 from nmt.batches.batch import Batch
 from nmt.errors import TrainingError
+from nmt.events import Event
 from nmt.model.seq2seq import Seq2Seq
 from nmt.train.data import Pairs
-from nmt.train.events import Saved, Skipped, Step, Stopped, TrainEvent, Validation
+from nmt.train.events import Saved, Skipped, Step, Stopped, Validation
 from nmt.train.loss import sequence_loss
 from nmt.train.optimizer import set_rate
 from nmt.train.rules import Rules
@@ -36,7 +37,7 @@ def fit(
     store: Store | None = None,
     should_stop: Callable[[], str | None] = lambda: None,
     clock: Callable[[], float] = time.monotonic,
-) -> Iterator[TrainEvent]:
+) -> Iterator[Event]:
     """Train `model` from `state` until one of the rules ends it, yielding what happens.
 
     Whatever is due after an update is done before the next is taken, so a run that was cut off anywhere goes on as if
@@ -47,22 +48,25 @@ def fit(
     while True:
         state.elapsed = clock() - begun
         asked, over = should_stop(), rules.over(state)
-        if saved < state.step and (asked or over or state.step % rules.save_every == 0) and store:
-            yield Saved(store.save(model, optimizer, state), saved := state.step)
+        if store and saved < state.step and (asked or over or state.step % rules.save_every == 0):
+            saved = state.step
+            yield Saved(store.save(model, optimizer, state), saved)
         if evaluate and not asked and state.validated < state.step and (over or state.step % rules.validate_every == 0):
             scores = evaluate()
             best = state.judge(scores.by(rules.best_by), lower_is_better=rules.best_by == "loss")
+            yield Validation(state.step, scores.loss, scores.perplexity, scores.bleu, scores.chrf, best)
             state.elapsed = clock() - begun
-            over = over or rules.over(state)
-            if store and saved < state.step and (best or over):
-                yield Saved(store.save(model, optimizer, state), saved := state.step)
+            asked, over = should_stop(), over or rules.over(state)
+            if store and saved < state.step and (asked or over or best):
+                saved = state.step
+                yield Saved(store.save(model, optimizer, state), saved)
             if store and saved == state.step:
                 store.note(state, scores, rules.best_by)
-            yield Validation(state.step, scores.loss, scores.perplexity, scores.bleu, scores.chrf, best)
-        if store:
+        if store and saved == state.step:
             store.prune(state, rules.save_every)
         if asked or over:
-            yield Stopped(asked or over or "", state.step, interrupted=bool(asked))
+            done = bool(over) and (evaluate is None or state.validated == state.step)
+            yield Stopped((over if done else asked) or "", state.step, interrupted=not done)
             return
 
         updates = updates_of(data, state.epoch)
@@ -75,7 +79,7 @@ def fit(
         if outcome.finite:
             state.skipped_in_a_row = 0
             speed = outcome.tokens / max(clock() - start, 1e-9)
-            yield Step(*where, outcome.loss, outcome.tokens, speed, rate, outcome.norm, outcome.nll)
+            yield Step(*where, outcome.loss, outcome.tokens, speed, rate, outcome.norm, outcome.nll, rules.steps)
         else:
             state.skipped, state.skipped_in_a_row = state.skipped + 1, state.skipped_in_a_row + 1
             yield Skipped(*where, place, state.skipped_in_a_row, _lines(rows))

@@ -10,8 +10,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from nmt.events import Event
 from nmt.files import write_text_whole
-from nmt.train.events import Step, TrainEvent
+from nmt.train.events import Step
 
 STEPS_A_LINE = 10
 NAMES = ("step", "skipped", "validation", "saved", "stopped")
@@ -25,8 +26,10 @@ class Journal:
         self.steps_a_line = steps_a_line
         self._steps: list[Step] = []
 
-    def write(self, event: TrainEvent) -> None:
+    def write(self, event: Event) -> None:
         """Take in an event, in the order in which they happen."""
+        if type(event).__name__.lower() not in NAMES:
+            return
         if isinstance(event, Step):
             self._steps.append(event)
             if event.step % self.steps_a_line == 0:
@@ -41,18 +44,19 @@ class Journal:
             self._append({"event": "step", **summed(self._steps)})
             self._steps = []
 
-    def rewind(self, step: int) -> int:
-        """Take out what was written of updates after `step`, which are now made again, and lines that were cut off.
+    def rewind(self, step: int, validated: int) -> int:
+        """Take out what was written of updates after `step` and of validations after `validated`: they are made again.
 
-        Returns how many lines went. What isn't of training stays.
+        Lines that were cut off go too; what isn't of training stays. Returns how many lines went.
         """
         if not self.path.is_file():
             return 0
-        lines = self.path.read_bytes().decode("utf-8", "replace").splitlines(keepends=True)
-        kept = [line for line in lines if line.endswith("\n") and _stays(line, step)]
-        if len(kept) < len(lines):
-            write_text_whole(self.path, "".join(kept))
-        return len(lines) - len(kept)
+        *lines, rest = self.path.read_bytes().decode("utf-8", "replace").split("\n")
+        kept = [line for line in lines if _stays(line, step, validated)]
+        gone = len(lines) - len(kept) + bool(rest)
+        if gone:
+            write_text_whole(self.path, "".join(line + "\n" for line in kept))
+        return gone
 
     def _append(self, data: dict[str, Any]) -> None:
         self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -90,14 +94,15 @@ def summed(steps: list[Step]) -> dict[str, Any]:
     }
 
 
-def _stays(line: str, step: int) -> bool:
+def _stays(line: str, step: int, validated: int) -> bool:
     try:
         data = json.loads(line)
     except ValueError:
         return False
     if not isinstance(data, dict):
         return False
-    return data.get("event") not in NAMES or (data.get("step") or 0) <= step
+    last = validated if data.get("event") == "validation" else step
+    return data.get("event") not in NAMES or (data.get("step") or 0) <= last
 
 
 def _plain(data: dict[str, Any]) -> dict[str, Any]:

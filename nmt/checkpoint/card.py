@@ -1,0 +1,83 @@
+"""README.md of a model folder: what a stranger should know before using it, made from the folder alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from pathlib import Path
+
+from nmt.checkpoint import layout
+from nmt.checkpoint.layout import Description
+from nmt.checkpoint.tensors import read_shapes
+from nmt.files import write_text_whole
+from nmt.score.metric import Score
+
+NamedScore = tuple[str, Score]
+
+
+def write_card(folder: Path, scores: Sequence[NamedScore] = ()) -> None:
+    """Write `folder`/README.md; `scores` are (name of a test set, score), shown with their signatures.
+
+    Raises ModelError when the folder holds no model, OutputError when the card cannot be written.
+    """
+    description = layout.read_description(folder)
+    numbers = sum(prod(shape) for shape in read_shapes(folder / layout.WEIGHTS).values())
+    write_text_whole(folder / layout.CARD, card(description, numbers, scores))
+
+
+def card(description: Description, numbers: int, scores: Sequence[NamedScore] = ()) -> str:
+    """The card's Markdown; `numbers` is how many the weights are."""
+    languages, origin = description.languages, description.origin
+    facts = [
+        ("Languages", f"{languages.source} → {languages.target}"),
+        ("Model", f"{description.model.kind}, {numbers:,} parameters"),
+        ("Vocabulary", _vocabulary(description)),
+        ("Longest source", f"{description.max_source_tokens} subwords; longer lines are split and rejoined"),
+        ("Training data", ", ".join(origin.corpora) or "unknown"),
+        ("Training pairs", f"{origin.training_pairs:,}" if origin.training_pairs else "unknown"),
+        ("Checkpoints", _steps(origin.steps)),
+        ("Recipe", f"{origin.name or 'unknown'} (fingerprint {origin.recipe or 'unknown'}, seed {origin.seed})"),
+        ("Made with", f"nmt {description.nmt}"),
+    ]
+    lines = [
+        f"# {origin.name or 'A translation model'}: {languages.source} → {languages.target}",
+        "",
+        *(f"- **{name}**: {value}" for name, value in facts),
+        "",
+        "## Use",
+        "",
+        "This folder alone translates raw text, one sentence a line:",
+        "",
+        "    nmt translate THIS_FOLDER < input.txt > output.txt",
+        "",
+        "## Scores",
+        "",
+        *_scores(scores),
+        "",
+        "## License",
+        "",
+        "The weights were learned from the training data named above, whose licenses decide how they may be used and",
+        "passed on. State them here before publishing.",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _vocabulary(description: Description) -> str:
+    if description.shared_vocabulary:
+        return f"{description.source_size:,} subwords, shared by both sides"
+    return f"{description.source_size:,} source and {description.target_size:,} target subwords"
+
+
+def _steps(steps: tuple[int, ...]) -> str:
+    if not steps:
+        return "unknown"
+    if len(steps) == 1:
+        return f"step {steps[0]:,}"
+    return f"mean of steps {', '.join(f'{step:,}' for step in steps)}"
+
+
+def _scores(scores: Sequence[NamedScore]) -> list[str]:
+    if not scores:
+        return ["Not yet measured."]
+    rows = [f"| {name} | {score.name} | {score.value:.2f} | `{score.signature}` |" for name, score in scores]
+    return ["| test set | metric | score | signature |", "|---|---|--:|---|", *rows]

@@ -1,0 +1,236 @@
+"""The stage train: from shards to checkpoints, going on from the newest one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from nmt.batches.buckets import BatchOrder
+from nmt.batches.shards import Shard
+from nmt.checkpoint import layout
+from nmt.checkpoint.layout import Description, Origin
+from nmt.errors import DataError
+from nmt.events import Caution, Event, Notice
+from nmt.files import read_json
+from nmt.recipe import Recipe
+from nmt.schema import fingerprint
+from nmt.score.config import BleuConfig, ChrfConfig
+from nmt.stages.bpe import vocabulary_files
+from nmt.stages.stage import RunFolder
+from nmt.train.seeds import derive
+
+if TYPE_CHECKING:
+    import torch
+
+    from nmt.model.seq2seq import Seq2Seq
+    from nmt.subwords.vocabulary import Vocabulary
+    from nmt.train.data import Pairs
+    from nmt.train.store import Store
+    from nmt.train.validate import Validator
+
+
+def run(recipe: Recipe, run: RunFolder) -> Iterator[Event]:
+    """Train into `run.checkpoints` and tell `run.journal`. The same call goes on where an earlier one ended.
+
+    The last event is Stopped; its `interrupted` says whether a signal ended it early. Raises what `fit` raises,
+    DataError for damaged shards, NmtError for a device that isn't there.
+    """
+    import torch
+
+    from nmt.checkpoint.device import choose
+    from nmt.subwords.vocabulary import Vocabulary
+    from nmt.train.fit import fit
+    from nmt.train.journal import Journal
+    from nmt.train.signals import stop_on_signals
+    from nmt.train.store import Store
+
+    if recipe.train.threads:
+        torch.set_num_threads(recipe.train.threads)
+    device = choose(recipe.train.device)
+    files = vocabulary_files(run, recipe.bpe.shared)
+    source, target = Vocabulary.load(files["source"]), Vocabulary.load(files["target"])
+    pairs, skipped = training_pairs(recipe, run, target)
+    if skipped:
+        yield Caution(f"{skipped:,} training pairs are longer than the limits of [train] and are left out")
+
+    model = recipe.model.build(len(source), len(target), target.pad)
+    model.initialize(torch.Generator().manual_seed(derive(recipe.seed, "init")))
+    model.to(device)
+    optimizer = recipe.train.optimizer.build(model)
+    torch.manual_seed(derive(recipe.seed, "dropout"))
+
+    copied = copied_files(recipe, run)
+    description = describe(recipe, run, copied, (len(source), len(target)))
+    settings = compared_settings(recipe, run, description)
+    store = Store(run.checkpoints, description, copied, keep=recipe.train.keep_checkpoints, settings=settings)
+    journal = Journal(run.journal)
+    state, told = resume(store, model, optimizer, journal)
+    yield from told
+    with stop_on_signals() as should_stop:
+        for event in fit(
+            model,
+            optimizer,
+            pairs,
+            state,
+            schedule=recipe.train.schedule.build(recipe.model.width, recipe.train.steps),
+            rules=recipe.train.rules(),
+            evaluate=validator(recipe, run, model, description, device),
+            store=store,
+            should_stop=should_stop,
+        ):
+            journal.write(event)
+            yield event
+
+
+def resume(store: Store, model: Seq2Seq, optimizer: torch.optim.Optimizer, journal: Any) -> tuple[Any, list[Event]]:
+    """The state to begin with: that of the newest checkpoint, put into model and optimizer, or a fresh one."""
+    from nmt.train.resume import check_fixed, told_changes
+    from nmt.train.state import State
+    from nmt.train.store import read_record
+
+    told: list[Event] = []
+    if leftovers := store.recover():
+        told.append(Notice(f"removed {len(leftovers)} unfinished files of an earlier run in {store.folder}"))
+    newest = store.newest()
+    if newest is None:
+        journal.rewind(0, 0)
+        return State(), told
+    old = read_record(newest).get("settings", {})
+    check_fixed(old, store.settings, str(newest))
+    state = store.restore(newest, model, optimizer)
+    changes, reordered = told_changes(old, store.settings)
+    if changes:
+        told.append(Caution(f"going on under changed settings: {'; '.join(changes)}"))
+    if reordered and state.update:
+        state.update = 0
+        told.append(Caution(f"the data comes in another order, so epoch {state.epoch + 1} starts from its beginning"))
+    journal.rewind(state.step, state.validated)
+    told.append(Notice(f"going on from {newest}"))
+    return state, told
+
+
+def training_pairs(recipe: Recipe, run: RunFolder, vocabulary: Vocabulary) -> tuple[Pairs, int]:
+    """The training pairs in their seeded order, and how many are left out for their length."""
+    from nmt.train.data import Pairs
+
+    source, target = _open(run, "train")
+    longest = recipe.model.max_length()
+    settings = recipe.train
+    order = BatchOrder(
+        source.lengths,
+        target.lengths,
+        batch_tokens=settings.batch_tokens,
+        accumulate=settings.accumulate,
+        max_source_tokens=min(settings.max_source_tokens, longest or settings.max_source_tokens),
+        max_target_tokens=min(settings.max_target_tokens, longest or settings.max_target_tokens),
+        seed=derive(recipe.seed, "data"),
+        corpora=_corpora(run),
+    )
+    marks = {"bos": vocabulary.bos, "eos": vocabulary.eos, "pad": vocabulary.pad}
+    return Pairs(source, target, order, **marks), order.skipped
+
+
+def validator(
+    recipe: Recipe, run: RunFolder, model: Seq2Seq, description: Description, device: torch.device
+) -> Validator:
+    """What measures the model on the validation set: its loss on the shards, its translations on the raw text."""
+    from nmt.checkpoint.load import build_translator
+    from nmt.train.data import Pairs
+    from nmt.train.validate import Validator
+
+    source, target = _open(run, "valid")
+    longest = 1 + max(int(source.lengths.max(initial=0)), int(target.lengths.max(initial=0)))
+    limit = recipe.model.max_length() or longest
+    order = BatchOrder(  # one long pair must not be left out of the loss for the sake of a budget
+        source.lengths,
+        target.lengths,
+        batch_tokens=max(longest, recipe.train.batch_tokens),
+        accumulate=1,
+        max_source_tokens=limit,
+        max_target_tokens=limit,
+        seed=derive(recipe.seed, "data"),
+    )
+    translator = build_translator(copied_files(recipe, run), description, model, device)
+    pad, bos, eos = (getattr(translator.target_vocabulary, name) for name in ("pad", "bos", "eos"))
+    raw = list(recipe.data.valid.build().pairs(recipe.preprocess.on_bad_bytes))[: recipe.train.valid_lines]
+    language = recipe.languages.target
+    bleu = next((m for m in recipe.score.metrics if isinstance(m, BleuConfig)), BleuConfig())
+    chrf = next((m for m in recipe.score.metrics if isinstance(m, ChrfConfig)), ChrfConfig())
+    return Validator(
+        model,
+        Pairs(source, target, order, bos=bos, eos=eos, pad=pad),
+        translator,
+        [line for line, _ in raw],
+        [line for _, line in raw],
+        {"bleu": bleu.build(language), "chrf": chrf.build(language)},
+        beam=recipe.train.valid_beam,
+        precision=recipe.train.precision,
+    )
+
+
+def copied_files(recipe: Recipe, run: RunFolder) -> dict[str, Path]:
+    """The files that travel with every checkpoint, by their name in its folder."""
+    files = {path.name: path for path in vocabulary_files(run, recipe.bpe.shared).values()}
+    truecase = (run.preprocess / name for name in (layout.SOURCE_TRUECASE, layout.TARGET_TRUECASE))
+    if recipe.preprocess.moses and recipe.preprocess.moses.truecase:
+        files |= {path.name: path for path in truecase if path.is_file()}
+    return files
+
+
+def describe(recipe: Recipe, run: RunFolder, files: dict[str, Path], sizes: tuple[int, int]) -> Description:
+    """The model.json of this recipe's models."""
+    report = _report(run)
+    limit = recipe.model.max_length() or recipe.train.max_source_tokens
+    return Description(
+        languages=recipe.languages,
+        model=recipe.model,
+        text=recipe.preprocess.text(),
+        translate=recipe.translate,
+        shared_vocabulary=recipe.bpe.shared,
+        source_size=sizes[0],
+        target_size=sizes[1],
+        vocabulary_sha256=layout.digests(files),
+        max_source_tokens=min(limit, recipe.train.max_source_tokens),
+        origin=Origin(
+            name=recipe.name,
+            corpora=tuple(str(corpus["name"]) for corpus in report.get("corpora", ())),
+            training_pairs=report.get("kept"),
+            seed=recipe.seed,
+            recipe=fingerprint(recipe),
+        ),
+    )
+
+
+def compared_settings(recipe: Recipe, run: RunFolder, description: Description) -> dict[str, Any]:
+    """What a restart is compared with: see nmt.train.resume."""
+    source, target = _open(run, "train")
+    fixed = {
+        "model": recipe.model.model_dump(mode="json", exclude={"preset"}),
+        "vocabulary": description.vocabulary_sha256,
+        "data": {"source": source.sha256, "target": target.sha256},
+        "languages": recipe.languages.model_dump(mode="json"),
+        "text": description.text.model_dump(mode="json"),
+    }
+    corpora = [[count, weight] for count, weight in _corpora(run)]
+    return {**fixed, "seed": recipe.seed, "corpora": corpora, **recipe.train.model_dump(mode="json")}
+
+
+def _open(run: RunFolder, split: str) -> tuple[Shard, Shard]:
+    source, target = (Shard.open(run.shards / f"{split}.{side}") for side in ("source", "target"))
+    if len(source) != len(target):
+        raise DataError(
+            f"{run.shards}: {split}.source has {len(source)} sentences, {split}.target has {len(target)}",
+            "make them again with nmt bpe RECIPE",
+        )
+    return source, target
+
+
+def _report(run: RunFolder) -> dict[str, Any]:
+    path = run.preprocess / "report.json"
+    return dict(read_json(path)) if path.is_file() else {}
+
+
+def _corpora(run: RunFolder) -> list[tuple[int, float]]:
+    """Pairs and weight of each training corpus, in the order of their lines."""
+    return [(int(corpus["kept"]), float(corpus["weight"])) for corpus in _report(run).get("corpora", ())]
