@@ -28,11 +28,11 @@ def write_whole(path: Path) -> Iterator[BinaryIO]:
     it was. A symbolic link keeps pointing where it points, and a device or a pipe is written straight.
     Raises OutputError when the disk, the folder or the permissions do not allow it.
     """
-    target = Path(os.path.realpath(path))
-    if _is_special(target):
-        with _output_errors(path), target.open("wb") as stream:
+    if _is_special(path):
+        with _output_errors(path), path.open("wb") as stream:
             yield stream
         return
+    target = Path(os.path.realpath(path))
     temporary = target.with_name(f".{target.name}.{os.getpid()}.partial")
     with _output_errors(path, temporary):
         if target.is_dir():
@@ -109,17 +109,21 @@ def sha256(path: Path) -> str:
 @contextmanager
 def _output_errors(path: Path, *ours: Path) -> Iterator[None]:
     """Turns the system's refusals to write into OutputError, and leaves alone what befell other files."""
-    names = {str(path), *(str(name) for name in ours)}
     try:
         yield
     except BrokenPipeError:
         raise
     except OSError as error:
-        other = error.filename is not None and not any(str(error.filename).startswith(name) for name in names)
-        if other or error.errno is None:
+        if error.errno is None or not (error.filename is None or _concerns(error.filename, (path, *ours))):
             raise
         hint = "check that the folder exists, may be written, and that the disk has room"
         raise OutputError(f"{path}: cannot be written: {error.strerror}", hint) from error
+
+
+def _concerns(filename: object, ours: tuple[Path, ...]) -> bool:
+    """Whether the file that an error names is one of `ours`, inside one, or a folder that holds one."""
+    name = Path(str(filename))
+    return any(name == one or one in name.parents or name in one.parents for one in ours)
 
 
 def _is_special(path: Path) -> bool:

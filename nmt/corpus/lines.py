@@ -7,27 +7,22 @@ a space, a byte order mark at the start of a file is dropped, and nothing else i
 
 from __future__ import annotations
 
-import bz2
 import codecs
-import gzip
 import io
-import lzma
 import re
 import stat
 import sys
-import zlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO, cast
 
-import zstandard
-
+from nmt.corpus.packed import BROKEN, packing, unpacking
 from nmt.errors import DataError, NmtError, OutputError
 from nmt.files import write_whole
 
-_BROKEN = (OSError, EOFError, zlib.error, lzma.LZMAError, zstandard.ZstdError)
 _BLANKS = "".join(c for c in map(chr, range(0x3001)) if c.isspace()) + "\0\u200b\ufeff"
 _LINE_ENDS = str.maketrans(dict.fromkeys("\0\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029", " "))
 _SURROGATES = re.compile("[\ud800-\udfff]")
@@ -42,7 +37,7 @@ def read_lines(path: Path | str, on_bad_bytes: str = "error", tally: Counter[str
     name = "stdin" if str(path) == "-" else str(path)
     with _open_input(path, name) as stream:
         number = 0
-        while raw := _read_line(stream, name):
+        while raw := _guarded(stream.readline, name):
             number += 1
             if number == 1 and raw.startswith(codecs.BOM_UTF8):
                 raw = raw[len(codecs.BOM_UTF8) :]
@@ -57,12 +52,12 @@ def count_lines(path: Path | str) -> int:
     name = str(path)
     lines, size, start, last = 0, 0, b"", b"\n"
     with _open_input(path, name) as stream:
-        while chunk := _attempt(name, lambda: stream.read(1 << 20)):
-            start = start if len(start) > 3 else (start + chunk)[:4]
+        while chunk := _guarded(partial(stream.read, 1 << 20), name):
+            start = start or chunk[:3]
             lines += chunk.count(b"\n")
             size += len(chunk)
             last = chunk[-1:]
-    return 0 if start == codecs.BOM_UTF8 else lines + (last != b"\n")
+    return 0 if size == 3 and start == codecs.BOM_UTF8 else lines + (last != b"\n")
 
 
 class LineWriter:
@@ -106,7 +101,7 @@ def open_lines(path: Path | str) -> Iterator[LineWriter]:
         writer.flush()
         return
     path = Path(path)
-    with write_whole(path) as stream, _packing(path, stream) as packed:
+    with write_whole(path) as stream, packing(path.suffix, stream) as packed:
         yield LineWriter(packed, str(path))
 
 
@@ -147,17 +142,10 @@ def _without_end(raw: bytes) -> bytes:
     return raw[:-1] if raw.endswith(b"\r") else raw
 
 
-def _read_line(stream: BinaryIO, name: str) -> bytes:
+def _guarded(read: Callable[[], bytes], name: str) -> bytes:
     try:
-        return stream.readline()
-    except _BROKEN as error:
-        raise _unreadable(name, error) from error
-
-
-def _attempt(name: str, read: object) -> bytes:
-    try:
-        return cast(bytes, read())  # type: ignore[operator]
-    except _BROKEN as error:
+        return read()
+    except BROKEN as error:
         raise _unreadable(name, error) from error
 
 
@@ -177,78 +165,7 @@ def _open_input(path: Path | str, name: str) -> Iterator[BinaryIO]:
         raise _unreadable(name, error) from error
     empty = stat.S_ISREG(info.st_mode) and info.st_size == 0
     with packed:
-        yield packed if empty else _unpacking(path.suffix, packed)
-
-
-def _unpacking(suffix: str, stream: BinaryIO) -> BinaryIO:
-    if suffix == ".gz":
-        return cast(BinaryIO, gzip.GzipFile(fileobj=stream, mode="rb"))
-    if suffix == ".xz":
-        return cast(BinaryIO, lzma.LZMAFile(stream))
-    if suffix == ".bz2":
-        return cast(BinaryIO, bz2.BZ2File(stream))
-    if suffix == ".zst":
-        return cast(BinaryIO, io.BufferedReader(_Zstandard(stream), 1 << 17))
-    return stream
-
-
-@contextmanager
-def _packing(path: Path, stream: BinaryIO) -> Iterator[BinaryIO]:
-    """`stream`, packing by the suffix of `path`; the same lines give the same bytes, whenever they are written."""
-    packed: BinaryIO
-    if path.suffix == ".gz":
-        packed = cast(BinaryIO, gzip.GzipFile("", "wb", 6, stream, mtime=0))
-    elif path.suffix == ".xz":
-        packed = cast(BinaryIO, lzma.LZMAFile(stream, "wb"))  # noqa: SIM115
-    elif path.suffix == ".bz2":
-        packed = cast(BinaryIO, bz2.BZ2File(stream, "wb"))
-    elif path.suffix == ".zst":
-        packed = cast(BinaryIO, zstandard.ZstdCompressor().stream_writer(stream, closefd=False))
-    else:
-        yield stream
-        return
-    with packed:
-        yield packed
-
-
-class _Zstandard(io.RawIOBase):
-    """Unpacks Zstandard frames, one after another, and says when the last is cut, which zstandard's reader hides."""
-
-    def __init__(self, stream: BinaryIO) -> None:
-        self._stream = stream
-        self._frame = zstandard.ZstdDecompressor().decompressobj()
-        self._packed = b""
-        self._plain = b""
-        self._begun = False
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: object) -> int:
-        view = memoryview(cast(bytearray, buffer))
-        while not self._plain:
-            if not self._more():
-                return 0
-        size = min(len(view), len(self._plain))
-        view[:size] = self._plain[:size]
-        self._plain = self._plain[size:]
-        return size
-
-    def _more(self) -> bool:
-        """Unpack a little. False at the end of the file."""
-        packed = self._packed or self._stream.read(1 << 16)
-        self._packed = b""
-        if not packed:
-            if self._begun:
-                raise EOFError("the file ends inside a Zstandard frame")
-            return False
-        self._begun = True
-        self._plain = self._frame.decompress(packed)
-        if self._frame.eof:
-            self._packed = self._frame.unused_data
-            self._frame = zstandard.ZstdDecompressor().decompressobj()
-            self._begun = False
-        return True
+        yield packed if empty else unpacking(path.suffix, packed)
 
 
 class _TextAsBytes(io.RawIOBase):

@@ -19,7 +19,7 @@ class PlainSource:
 
     @property
     def name(self) -> str:
-        return f"{self.source.name} {self.target.name}"
+        return f"{self.source.name} + {self.target.name}"
 
     def pairs(self, on_bad_bytes: str = "error", tally: Counter[str] | None = None) -> Iterator[tuple[str, str]]:
         """See `Source.pairs`. Raises DataError with both counts when one side ends before the other."""
