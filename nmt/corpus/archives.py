@@ -28,7 +28,7 @@ from nmt.schema import nearest
 
 _DAMAGE = (tarfile.TarError, zipfile.BadZipFile, EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile, RuntimeError)
 _SEGMENT = re.compile(r"<seg\b[^>]*>(.*?)</seg>", re.DOTALL | re.IGNORECASE)
-_UNPACKERS: dict[str, Any] = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}
+_PACKED: dict[str, Any] = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}
 
 
 @dataclass(frozen=True)
@@ -97,9 +97,18 @@ def _contents(archive: Path) -> Iterator[tuple[str, IO[bytes]]]:
 
 @contextmanager
 def _unpacked(file: Path) -> Iterator[BinaryIO]:
-    opener = _UNPACKERS.get(file.suffix.lower(), open)
+    opener = _PACKED.get(file.suffix.lower(), open)
     with opener(file, "rb") as stream:
         yield cast(BinaryIO, stream)
+
+
+@contextmanager
+def _packing(output: BinaryIO, suffix: str) -> Iterator[BinaryIO]:
+    if suffix not in _PACKED:
+        yield output
+        return
+    with _PACKED[suffix](output, "wb") as packed:
+        yield packed
 
 
 def _same(name: str, wanted: str) -> bool:
@@ -107,10 +116,14 @@ def _same(name: str, wanted: str) -> bool:
 
 
 def _write(stream: IO[bytes], member: Member, archive: Path) -> None:
+    """Bytes as they are, unless the suffixes say that they are to be packed or unpacked on the way."""
     member.file.parent.mkdir(parents=True, exist_ok=True)
+    inside, outside = Path(member.name).suffix.lower(), member.file.suffix.lower()
+    if inside != outside and member.name and inside in _PACKED:
+        stream = _PACKED[inside](stream, "rb")
     if not member.sgm:
-        with write_whole(member.file) as output:
-            shutil.copyfileobj(stream, output, 1 << 20)
+        with write_whole(member.file) as output, _packing(output, outside if inside != outside else "") as packed:
+            shutil.copyfileobj(stream, packed, 1 << 20)
         return
     try:
         lines = segments(stream.read().decode("utf-8-sig"))

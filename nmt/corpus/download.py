@@ -59,7 +59,7 @@ def fetch_all(
         yield from extract(download.file, download.members)
     missing = [str(path) for path in needed if not path.exists()]
     if missing:
-        yield Caution(f"still missing, and the recipe does not say where to download: {', '.join(missing)}")
+        yield Caution(f"still missing: {', '.join(missing)}; see the recipe's first lines")
 
 
 def fetch(download: Download, wait: Callable[[float], object] = time.sleep) -> Iterator[Event]:
