@@ -1,0 +1,59 @@
+"""The stage score: every translated test set against its raw references, and the results into the model's card."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from nmt import __version__
+from nmt.corpus.config import TestSetConfig
+from nmt.errors import DataError
+from nmt.events import Caution, Event, Notice
+from nmt.files import write_json
+from nmt.recipe import Recipe
+from nmt.score.evaluate import Result, evaluate
+from nmt.score.metric import Score
+from nmt.score.report import line, result_as_json
+from nmt.stages.stage import RunFolder
+
+FILE = "scores.json"
+
+
+def run(recipe: Recipe, run: RunFolder) -> Iterator[Event]:
+    """Write `run.scores`/scores.json and the scores into the card of `run.model`.
+
+    Raises DataError when a translation is missing, when line counts differ or when a tokenizer is not installed.
+    """
+    from nmt.checkpoint.card import write_card
+
+    language = recipe.languages.target
+    sets: list[dict[str, Any]] = []
+    named: list[tuple[str, Score]] = []
+    if not recipe.data.test:
+        yield Notice("score: the recipe has no test set")
+    for test in recipe.data.test:
+        result = _score(test, recipe, run)
+        for text in result.cautions:
+            yield Caution(f"{test.name}: {text}")
+        for score in result.scores:
+            yield Notice(f"{test.name}: {line(score)}")
+            named.append((test.name, score))
+        sets.append({"name": test.name, **result_as_json(result)})
+    run.scores.mkdir(parents=True, exist_ok=True)
+    write_json(run.scores / FILE, {"format": 1, "nmt": __version__, "language": language, "sets": sets})
+    write_card(run.model, named)
+
+
+def _score(test: TestSetConfig, recipe: Recipe, run: RunFolder) -> Result:
+    """The set as `nmt score` would score it."""
+    hypothesis = run.translations / f"{test.name}.{recipe.languages.target}"
+    if not hypothesis.exists():
+        raise DataError(f"{hypothesis}: is missing", "nmt run RECIPE --only translate")
+    return evaluate(
+        hypothesis,
+        test.target,
+        recipe.score.metrics,
+        recipe.languages.target,
+        source=test.source,
+        on_bad_bytes=recipe.preprocess.on_bad_bytes,
+    )
