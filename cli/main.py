@@ -23,6 +23,8 @@ COMMANDS: dict[str, str] = {  # in the order of --help; cli/FILE.py holds a func
     "bpe": "bpe",
     "train": "train",
     "average": "average",
+    "score": "score",
+    "recipe": "recipe",
     "download": "download",
 }
 PLAIN_HELP: dict[str, Any] = {"rich_markup_mode": None, "add_completion": False, "pretty_exceptions_enable": False}

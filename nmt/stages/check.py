@@ -1,0 +1,152 @@
+"""Check a recipe without running it: what its values alone cannot tell."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+from nmt.corpus.config import PlainConfig
+from nmt.corpus.lines import read_lines
+from nmt.corpus.sources.source import check_counts
+from nmt.errors import DataError
+from nmt.recipe import Recipe
+from nmt.stages.stage import RunFolder, flatten
+
+FIRST_LINES = 1000
+SPECIAL_PIECES, BYTE_PIECES = 4, 256
+
+
+def problems(recipe: Recipe, run: RunFolder) -> Iterator[str]:
+    """Everything that would stop or spoil a run of `recipe`, each as place + value + rule."""
+    missing = list(_missing(recipe))
+    yield from missing
+    if not missing:
+        yield from _text(recipe)
+        yield from _counts(recipe)
+        yield from _pieces(recipe)
+    yield from _overlaps(recipe)
+    yield from _limits(recipe)
+    yield from _device(recipe)
+    yield from _disk(recipe, run)
+
+
+def _files(recipe: Recipe) -> list[tuple[str, Path]]:
+    return [(key, value) for key, value in flatten(recipe.data, "data") if isinstance(value, Path)]
+
+
+def _missing(recipe: Recipe) -> Iterator[str]:
+    for key, path in _files(recipe):
+        if not path.exists():
+            yield f"{path}: there is no such file ({key})"
+        elif not path.is_file():
+            yield f"{path}: is not a file ({key})"
+        elif not os.access(path, os.R_OK):
+            yield f"{path}: may not be read ({key})"
+
+
+def _text(recipe: Recipe) -> Iterator[str]:
+    """Bytes that aren't UTF-8 in the first lines, and files that do not decompress."""
+    for _, path in _files(recipe):
+        try:
+            for _line in islice(read_lines(path, on_bad_bytes=recipe.preprocess.on_bad_bytes), FIRST_LINES):
+                pass
+        except DataError as error:
+            yield error.problem
+
+
+def _counts(recipe: Recipe) -> Iterator[str]:
+    """Sides out of step, lines that lack a column, and nothing at all."""
+    on_bad_bytes = recipe.preprocess.on_bad_bytes
+    for corpus in (*recipe.data.train, recipe.data.valid):
+        try:
+            source = corpus.build()
+            if not list(islice(source.pairs(on_bad_bytes), FIRST_LINES)):
+                yield f"{corpus.files()[0]}: holds no lines"
+            source.count()
+        except DataError as error:
+            yield error.problem
+    for test in recipe.data.test:
+        try:
+            if check_counts(test.files()) == 0:
+                yield f"{test.source}: holds no lines"
+        except DataError as error:
+            yield error.problem
+
+
+def _pieces(recipe: Recipe) -> Iterator[str]:
+    """A vocabulary that the corpus cannot fill, judged by its first lines only where those are all there is."""
+    fewest = SPECIAL_PIECES + (BYTE_PIECES if recipe.bpe.byte_fallback else 0)
+    if recipe.bpe.size <= fewest:
+        yield f"[bpe] size = {recipe.bpe.size}: {fewest} pieces are taken by special ids and bytes before any text"
+        return
+    words: set[str] = set()
+    for corpus in recipe.data.train:
+        for path in corpus.files():
+            lines = list(islice(read_lines(path, on_bad_bytes="replace"), 10 * FIRST_LINES + 1))
+            if len(lines) > 10 * FIRST_LINES:
+                return
+            words.update(word for line in lines for word in line.split())
+    most = fewest + sum(len(word) for word in words) + len(set().union(*words))
+    if recipe.bpe.size > most:
+        yield f"[bpe] size = {recipe.bpe.size}: the training text has room for {most} pieces at most"
+
+
+def _overlaps(recipe: Recipe) -> Iterator[str]:
+    for corpus in (*recipe.data.train, recipe.data.valid):
+        if isinstance(corpus, PlainConfig) and corpus.source == corpus.target:
+            yield f"{corpus.source}: is both source and target"
+    train = {path for corpus in recipe.data.train for path in corpus.files()}
+    for key, path in _files(recipe):
+        if path in train and not key.startswith("data.train"):
+            yield f"{path}: is training data and {key} at once"
+
+
+def _limits(recipe: Recipe) -> Iterator[str]:
+    train = recipe.train
+    for key in ("max_source_tokens", "max_target_tokens"):
+        value, longest = getattr(train, key), recipe.model.max_length()
+        if longest is not None and value > longest:
+            yield f"[train] {key} = {value}: the model has [model.position] length = {longest} positions"
+        if value > train.batch_tokens:
+            yield f"[train] {key} = {value}: no such pair fits into batch_tokens = {train.batch_tokens}"
+    warmup = getattr(train.schedule, "warmup_steps", 0)
+    if train.steps is not None and warmup >= train.steps:
+        yield f"[train.schedule] warmup_steps = {warmup}: the rate still rises when steps = {train.steps} end it"
+
+
+def _device(recipe: Recipe) -> Iterator[str]:
+    if not recipe.train.device.startswith("cuda"):
+        return
+    import torch
+
+    number = int(recipe.train.device.partition(":")[2] or 0)
+    if number >= torch.cuda.device_count():
+        yield f"[train] device = {recipe.train.device!r}: this machine has {torch.cuda.device_count()} GPUs for torch"
+
+
+def _disk(recipe: Recipe, run: RunFolder) -> Iterator[str]:
+    folder = run.path.absolute()
+    while not folder.exists():
+        folder = folder.parent
+    if not folder.is_dir():
+        yield f"{folder}: is a file; the run folder {run.path} cannot be made"
+        return
+    if not os.access(folder, os.W_OK | os.X_OK):
+        yield f"{folder}: may not be written; the run folder {run.path} would lie there"
+    needed, free = _bytes(recipe), shutil.disk_usage(folder).free
+    if needed > free:
+        yield f"{folder}: {free / 1e9:.1f} GB are free; the run takes about {needed / 1e9:.1f} GB"
+
+
+def _bytes(recipe: Recipe) -> int:
+    """About what a run writes: text and ids, and checkpoints of weights and two moments, four bytes each."""
+    model = recipe.model
+    square, ahead = model.width**2, 2 * model.width * model.feedforward
+    layers = model.encoder_layers * (4 * square + ahead) + model.decoder_layers * (8 * square + ahead)
+    tables = 1 if model.tie_embeddings == "all" else 2 if model.tie_embeddings == "target" else 3
+    weights = layers + tables * recipe.bpe.size * model.width
+    text = sum(path.stat().st_size for _, path in _files(recipe) if path.is_file())
+    return 12 * weights * (recipe.train.keep_checkpoints + 2) + 4 * weights + 3 * text

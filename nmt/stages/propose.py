@@ -1,0 +1,280 @@
+"""Propose a recipe for somebody's own files: settings by the corpus's size, each with its reason beside it."""
+
+from __future__ import annotations
+
+import math
+import os
+import random
+import re
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from nmt.corpus.lines import is_blank, read_lines
+from nmt.corpus.sources.plain import PlainSource
+from nmt.errors import DataError, OutputError, RecipeError
+from nmt.events import Caution, Event, Notice, Progress
+from nmt.files import write_text_whole
+from nmt.recipe import read
+
+HELD_OUT = 1000  # lines of each held-out set; fewer where the corpus is small
+FEWEST_PAIRS = 200  # nothing can be held out of less and leave something to learn from
+SMALL_SET = 500  # scores on fewer lines say little
+MANY_CHARACTERS = {"zh", "ja", "yue"}
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What the user named: files and, where they cannot be guessed, languages. Empty is left to us."""
+
+    source: Path
+    target: Path
+    valid: tuple[Path, Path] | None = None
+    test: tuple[Path, Path] | None = None
+    source_language: str = ""
+    target_language: str = ""
+    name: str = ""
+    seed: int = 1
+
+
+@dataclass(frozen=True)
+class Size:
+    """What one pass over the corpus has counted."""
+
+    pairs: int
+    words: int
+    """Of the longer side, which fills the batches."""
+    characters: int
+    """Of the longer side."""
+
+
+def propose(wish: Wish, output: Path, overwrite: bool = False) -> Iterator[Event]:
+    """Write a commented recipe to `output`, and beside it whatever held-out sets are missing.
+
+    Raises DataError for unequal or unreadable files, RecipeError where a language can't be told, OutputError where a
+    file is in the way.
+    """
+    languages = (
+        wish.source_language or _language(wish.source, "--source-lang"),
+        wish.target_language or _language(wish.target, "--target-lang"),
+    )
+    _make_way([output], overwrite)
+    size = yield from _count(wish.source, wish.target)
+    name = wish.name or _name(output, languages)
+    held_out = {part: pair for part, pair in (("valid", wish.valid), ("test", wish.test)) if pair is not None}
+    missing = [part for part in ("valid", "test") if part not in held_out]
+    if missing:
+        stem = output.with_name(name)
+        held_out |= yield from _hold_out(wish, size.pairs, missing, stem, languages, overwrite)
+    text = _compose(name, wish, languages, size, held_out, output.parent, missing)
+    write_text_whole(output, text)
+    read(output)  # what we propose must be a recipe
+    yield Notice(f"{output}: a recipe for {size.pairs:,} pairs, {languages[0]} → {languages[1]}")
+
+
+def _name(output: Path, languages: tuple[str, str]) -> str:
+    """A name for the run: the recipe's own, unless that says nothing."""
+    stem = re.sub(r"[^A-Za-z0-9_.-]+", "-", output.stem).strip("-.")
+    return stem if stem not in {"", "recipe"} else "-".join(languages)
+
+
+def _language(path: Path, option: str) -> str:
+    """The language that a name such as train.en.gz tells."""
+    name = re.sub(r"\.(gz|xz|zst|bz2)$", "", path.name)
+    match = re.search(r"\.([a-z]{2,3}(?:[-_][A-Za-z]{2,4})?)$", name)
+    if match is None or match[1] in {"txt", "tok", "raw", "src", "tgt", "trg", "ref", "bpe"}:
+        raise RecipeError(f"{path}: its name tells no language", f"give it, like {option} en")
+    return match[1]
+
+
+def _make_way(paths: Sequence[Path], overwrite: bool) -> None:
+    there = [path for path in paths if path.exists()]
+    if there and not overwrite:
+        raise OutputError(f"{there[0]}: is there already", "--overwrite replaces it; --output names another file")
+
+
+def _count(source: Path, target: Path) -> Generator[Event, None, Size]:
+    """Read the corpus once. Raises DataError when the sides are unequal, or hold nothing."""
+    pairs, words, characters = 0, [0, 0], [0, 0]
+    for texts in PlainSource(source, target).pairs():
+        pairs += 1
+        for side, text in enumerate(texts):
+            words[side] += len(text.split())
+            characters[side] += len(text)
+        if pairs % 10_000 == 0:
+            yield Progress("recipe", pairs, None, "pairs")
+    if pairs == 0:
+        raise DataError(f"{source}: holds no lines", "name the training files")
+    return Size(pairs, max(words), max(characters))
+
+
+def _hold_out(
+    wish: Wish, pairs: int, parts: Sequence[str], stem: Path, languages: tuple[str, str], overwrite: bool
+) -> Generator[Event, None, dict[str, tuple[Path, Path]]]:
+    """Copy seeded random pairs into files of their own; training leaves such pairs out by itself (drop_held_out)."""
+    if pairs < FEWEST_PAIRS:
+        raise DataError(
+            f"{wish.source}: {pairs} pairs are too few to hold some out (at least {FEWEST_PAIRS} are)",
+            "name files with --valid-source, --valid-target, --test-source and --test-target",
+        )
+    each = min(HELD_OUT, pairs // 20)
+    source, target = languages
+    files = {
+        p: (stem.with_name(f"{stem.name}-{p}.{source}"), stem.with_name(f"{stem.name}-{p}.{target}")) for p in parts
+    }
+    _make_way([path for paths in files.values() for path in paths], overwrite)
+    chosen = _sample(wish, pairs, each * len(parts))
+    for i, part in enumerate(parts):
+        own = sorted(chosen[i :: len(parts)])
+        for side, path in enumerate(files[part]):
+            write_text_whole(path, "".join(texts[side] + "\n" for _, texts in own))
+        kind = Caution if len(own) < SMALL_SET else Notice
+        few = "; scores on so few lines swing by several points" if len(own) < SMALL_SET else ""
+        yield kind(f"{part} set: {len(own)} random pairs are held out in {files[part][0]} and {files[part][1]}{few}")
+    return files
+
+
+def _sample(wish: Wish, pairs: int, wanted: int) -> list[tuple[int, tuple[str, str]]]:
+    """`wanted` distinct pairs with text on both sides, with their line numbers, in random order."""
+    generator = random.Random(f"{wish.seed}:held-out")
+    candidates = set(generator.sample(range(pairs), min(pairs, 2 * wanted + 100)))
+    found: dict[tuple[str, str], int] = {}
+    for number, texts in enumerate(zip(read_lines(wish.source), read_lines(wish.target), strict=True)):
+        if number in candidates and not any(map(is_blank, texts)):
+            found.setdefault(texts, number)
+    shuffled = sorted((number, texts) for texts, number in found.items())
+    generator.shuffle(shuffled)
+    return shuffled[:wanted]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Settings for a corpus of some size."""
+
+    preset: str
+    pieces: int
+    dropout: float
+    batch_tokens: int
+    accumulate: int
+    epochs: int
+    peak: float
+
+
+def choose(pairs: int) -> Choice:
+    """Settings that have served corpora of about this many pairs."""
+    if pairs < 5_000:
+        return Choice("tiny", 2_000, 0.3, 2048, 1, 30, 1.5e-3)
+    if pairs < 20_000:
+        return Choice("tiny", 4_000, 0.3, 2048, 1, 20, 1.5e-3)
+    if pairs < 100_000:
+        return Choice("small", 8_000, 0.3, 2048, 1, 15, 1.5e-3)
+    if pairs < 300_000:
+        return Choice("small", 8_000, 0.2, 4096, 1, 12, 1.5e-3)
+    if pairs < 3_000_000:
+        return Choice("medium", 16_000, 0.1, 4096, 2, 10, 1e-3)
+    return Choice("medium", 32_000, 0.1, 8192, 3, 10, 1e-3)
+
+
+def _steps(size: Size, choice: Choice) -> int:
+    """Updates of so many passes, to two digits: a word is about 1.4 pieces, and padding takes a tenth of a batch."""
+    tokens = max(size.words * 1.4, size.characters / 4) + size.pairs
+    updates = max(200.0, choice.epochs * tokens / (0.9 * choice.batch_tokens * choice.accumulate))
+    unit = 10 ** (math.floor(math.log10(updates)) - 1)
+    return round(updates / unit) * unit
+
+
+def _compose(
+    name: str,
+    wish: Wish,
+    languages: tuple[str, str],
+    size: Size,
+    held_out: dict[str, tuple[Path, Path]],
+    folder: Path,
+    made: Sequence[str],
+) -> str:
+    """The text of the recipe."""
+    choice = choose(size.pairs)
+    steps = _steps(size, choice)
+    warmup, often = max(1, steps // 10), max(1, steps // 20)
+    source, target, valid_source, valid_target, test_source, test_target = (
+        _quoted(_relative(path, folder)) for path in (wish.source, wish.target, *held_out["valid"], *held_out["test"])
+    )
+    coverage = "\ncharacter_coverage = 0.9995       # many rare characters: spell them as bytes" * bool(
+        MANY_CHARACTERS & {re.split("[-_]", language)[0] for language in languages}
+    )
+    valid_note, test_note = (
+        "  # copied from the corpus; drop_held_out keeps these pairs out of training" * (part in made)
+        for part in ("valid", "test")
+    )
+    return f"""\
+# Made by `nmt recipe new` for {size.pairs:,} pairs.
+# Paths count from this file's folder. `nmt recipe show` prints every other setting with its default.
+
+name = {_quoted(name)}
+seed = {wish.seed}
+
+[languages]
+source = {_quoted(languages[0])}
+target = {_quoted(languages[1])}
+
+[[data.train]]                    # repeat for more corpora; weight = 2.0 would count one twice
+source = {source}
+target = {target}
+
+[data.valid]{valid_note}
+source = {valid_source}
+target = {valid_target}
+
+[[data.test]]{test_note}
+name = "test"
+source = {test_source}
+target = {test_target}
+
+[preprocess]
+max_words = 150                   # longer pairs are rare, costly, and often misaligned
+drop_held_out = true              # no training pair shares a side with a validation or test pair
+
+[bpe]
+size = {choice.pieces:<6}                     # few pieces for little text, so that each is seen often
+shared = true                     # one vocabulary: names and numbers look alike on both sides{coverage}
+
+[model]
+preset = {_quoted(choice.preset):<24} # {_ABOUT[choice.preset]}
+dropout = {choice.dropout:<23} # the less text, the more
+
+[train]
+steps = {steps:<25} # about {choice.epochs} passes over the corpus
+batch_tokens = {choice.batch_tokens:<18} # tokens of a batch, padding included; halve it if memory runs out
+accumulate = {choice.accumulate:<20} # batches of one update
+clip_norm = 1.0                   # keeps a rare wild gradient from undoing much
+validate_every = {often * 2:<16} # ten times in all
+save_every = {often:<20} # the last five are averaged
+
+[train.schedule]
+kind = "linear"                   # rise, then fall to nothing at the last update
+peak = {choice.peak:<26} # high, which pre-norm models stand
+warmup_steps = {warmup:<18} # a tenth of all
+
+[translate]
+beam = 4
+length_penalty = "gnmt:0.6"
+"""
+
+
+_ABOUT = {
+    "tiny": "2 + 2 layers, 192 wide: enough for up to about 20,000 pairs",
+    "small": "3 + 3 layers, 256 wide: up to about 300,000 pairs",
+    "medium": "6 + 6 layers, 512 wide: up to some millions of pairs",
+}
+
+
+def _relative(path: Path, folder: Path) -> str:
+    """`path` seen from the recipe's folder; absolute where that would climb far."""
+    relative = os.path.relpath(path, folder)
+    return str(path.absolute()) if relative.startswith("../../../") else relative
+
+
+def _quoted(text: str) -> str:
+    import tomli_w
+
+    return tomli_w.dumps({"v": text}).removeprefix("v = ").strip()
