@@ -25,7 +25,7 @@ class SubwordConfig(Config):
     """Spell characters outside the vocabulary as bytes, so that nothing is unknown (takes 256 pieces)."""
     split_digits: bool = True
     """Every digit is a piece of its own, which keeps numbers intact."""
-    character_coverage: float = Field(0.9999, gt=0.9, le=1)
+    character_coverage: float = Field(0.9999, ge=0.98, le=1)
     """Share of the text's characters that become pieces; the rest goes to bytes. Use 0.9995 for zh and ja."""
     sentences: Count = Field(5_000_000, ge=1)
     """Most training sentences to learn from; a larger corpus is sampled evenly with the recipe's seed, and said so."""

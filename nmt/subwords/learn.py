@@ -59,6 +59,7 @@ def learn(
             byte_fallback=byte_fallback,
             split_digits=split_digits,
             character_coverage=character_coverage,
+            required_chars="\u2581",  # the space, however rare: a text's beginning is known by it
             pad_id=PAD,
             unk_id=UNK,
             bos_id=BOS,
@@ -121,7 +122,7 @@ def _explain(message: str, names: str, size: int) -> NmtError:
     """Sentencepiece's refusal in this toolkit's words."""
     if match := re.search(r"smaller than required_chars\. \d+ vs (\d+)", message):
         problem = f"[bpe] size = {size} is smaller than the {match[1]} pieces that characters, bytes and marks need"
-        return RecipeError(problem, f"raise [bpe] size to more than {match[1]}, or lower character_coverage")
+        return RecipeError(problem, f"raise [bpe] size to at least {match[1]}, or lower character_coverage")
     if "sentences_.empty()" in message:
         return DataError(f"{names}: hold no text to learn subwords from", "check what preprocessing kept")
     return DataError(f"{names}: subwords cannot be learned: {message}", "check the text, or change [bpe] size or kind")
