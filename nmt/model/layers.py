@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from nmt.model.attention.core import Attention
+from nmt.model.dropout import Dropout
 from nmt.model.initial import Linear
 
 EPSILON = 1e-6  # of LayerNorm, as in the code of Vaswani et al. 2017
@@ -29,7 +30,7 @@ class FeedForward(nn.Module):
         self.inner = Linear(width, inner)
         self.outer = Linear(inner, width)
         self.activation: Callable[[Tensor], Tensor] = {"relu": torch.relu, "gelu": nn.functional.gelu}[activation]
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(self, x_BTD: Tensor) -> Tensor:
         """Each position by itself."""
@@ -45,7 +46,7 @@ class Residual(nn.Module):
     def __init__(self, width: int, norm: str, dropout: float) -> None:
         super().__init__()
         self.norm = layer_norm(width)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.post = norm == "post"
 
     def before(self, x_BTD: Tensor) -> Tensor:

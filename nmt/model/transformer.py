@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from nmt.model import initial
 from nmt.model.attention.core import Attention, hide
+from nmt.model.dropout import Dropout
 from nmt.model.embedding import Embedding, Output
 from nmt.model.layers import DecoderLayer, EncoderLayer, FeedForward, layer_norm
 from nmt.model.position.core import Position
@@ -39,7 +40,7 @@ class Side(nn.Module, Generic[L]):
         super().__init__()
         self.embedding = embedding
         self.position = position
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         self.layers: Sequence[L] = cast(Sequence[L], nn.ModuleList(layers))
         self.norm = norm or nn.Identity()
 

@@ -10,6 +10,7 @@ import math
 import torch
 from torch import Tensor, nn
 
+from nmt.model.dropout import Dropout
 from nmt.model.initial import Linear
 from nmt.model.position.core import Position
 
@@ -36,7 +37,7 @@ class Attention(nn.Module):
         super().__init__()
         self.heads = heads
         self.position = position
-        self.dropout = dropout
+        self.dropout = Dropout(dropout)
         self.query = Linear(width, heads * key_width, bias=False)
         self.key = Linear(width, heads * key_width, bias=False)
         self.value = Linear(width, heads * value_width, bias=False)
@@ -71,7 +72,7 @@ class Attention(nn.Module):
     def mix(self, q_BHQE: Tensor, k_BHKE: Tensor, v_BHKE: Tensor, bias_BHQK: Tensor | None) -> Tensor:
         """The values, mixed by the weights."""
         weights_BHQK = self.weights(q_BHQE, k_BHKE, bias_BHQK)
-        return nn.functional.dropout(weights_BHQK, self.dropout, self.training) @ v_BHKE
+        return self.dropout(weights_BHQK) @ v_BHKE
 
     def merge(self, x_BHQE: Tensor, x_BQD: Tensor) -> Tensor:
         """Heads side by side, projected back to the model's width. Gates read the layer's input `x_BQD`."""

@@ -1,4 +1,4 @@
-"""Scaled dot-product attention with the fused kernel where that is faster.
+"""Scaled dot-product attention by torch's fused kernel wherever that is faster.
 
 B batch · H heads · Q queries · K keys · E width of a head
 """
@@ -11,23 +11,25 @@ from torch.nn.functional import scaled_dot_product_attention
 
 from nmt.model.attention.core import Attention
 
+SHORT = 16  # keys up to which a processor trains faster with the products written out
+
 
 class DotAttention(Attention):
     """softmax(QKᵀ/√E)V (Vaswani et al. 2017, §3.2.1)."""
 
     def mix(self, q_BHQE: Tensor, k_BHKE: Tensor, v_BHKE: Tensor, bias_BHQK: Tensor | None) -> Tensor:
-        """The values, mixed by the weights: fused on accelerators, written out on processors.
+        """The values, mixed by the weights.
 
-        Sentences are short: the fused kernel's backward costs a processor more than the matrices it avoids.
+        On a processor the fused kernel wins forwards but loses backwards, so short sentences are trained without it;
+        with dropout it would only write the products out itself.
         """
-        if q_BHQE.device.type == "cpu":
+        thinned = self.training and self.dropout.p > 0
+        if q_BHQE.device.type == "cpu" and torch.is_grad_enabled() and (thinned or k_BHKE.size(2) <= SHORT):
             return super().mix(q_BHQE, k_BHKE, v_BHKE, bias_BHQK)
         return self.fused(q_BHQE, k_BHKE, v_BHKE, bias_BHQK)
 
     def fused(self, q_BHQE: Tensor, k_BHKE: Tensor, v_BHKE: Tensor, bias_BHQK: Tensor | None) -> Tensor:
-        """The same by torch's fused kernel, which wants the mask in the type of the queries."""
+        """The same in one kernel, which wants the bias in the type of the queries."""
         bias = None if bias_BHQK is None else bias_BHQK.to(q_BHQE.dtype)
-        dropout = self.dropout if self.training else 0.0
-        if torch.is_autocast_enabled(q_BHQE.device.type):
-            bias = bias_BHQK
+        dropout = self.dropout.p if self.training else 0.0
         return scaled_dot_product_attention(q_BHQE, k_BHKE, v_BHKE, bias, dropout)

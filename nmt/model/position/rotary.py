@@ -26,7 +26,8 @@ class Rotary(Position):
         """Each vector turned by its place, the first of which is `start`."""
         end = start + x_BHTE.size(2)
         if end > self.table_2TE.size(1):
-            self.table_2TE = turns(2 * end, self.head_width).to(self.table_2TE)
+            with torch.inference_mode(False):  # a table made while translating must serve training too
+                self.table_2TE = turns(2 * end, self.head_width).to(self.table_2TE)
         cos_TE, sin_TE = self.table_2TE[:, start:end].to(x_BHTE.dtype)
         left, right = x_BHTE.chunk(2, dim=-1)
         return x_BHTE * cos_TE + torch.cat([right, left], dim=-1) * sin_TE

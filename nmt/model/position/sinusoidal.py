@@ -22,7 +22,8 @@ class Sinusoidal(Position):
         """The sum of embeddings and codes; there is no longest sentence, the table grows when it must."""
         end = start + x_BTD.size(1)
         if end > self.table_TD.size(0):
-            self.table_TD = codes(2 * end, self.width).to(self.table_TD)
+            with torch.inference_mode(False):  # a table made while translating must serve training too
+                self.table_TD = codes(2 * end, self.width).to(self.table_TD)
         return x_BTD + self.table_TD[start:end].to(x_BTD.dtype)
 
 
