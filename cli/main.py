@@ -24,6 +24,8 @@ COMMANDS: dict[str, str] = {  # in the order of --help; cli/FILE.py holds a func
     "train": "train",
     "average": "average",
     "score": "score",
+    "encode": "encode",
+    "decode": "decode",
     "recipe": "recipe",
     "download": "download",
 }
@@ -36,7 +38,7 @@ def load(name: str) -> Any:
     """The command `name`, its file imported."""
     module = importlib.import_module(f".{COMMANDS[name]}", __package__)
     if hasattr(module, "app"):
-        return typer.main.get_command(module.app)
+        return typer.main.get_group(module.app)
     single = typer.Typer(**PLAIN_HELP)
     single.command(name)(getattr(module, name))
     return typer.main.get_command(single)
@@ -131,9 +133,10 @@ def _guarded(command: Any, arguments: list[str], debug: bool) -> int:
         return 0
     except typer.Exit as done:
         return _flushed(done.exit_code)
-    except (KeyboardInterrupt, typer.Abort):
-        show.say("interrupted")
-        return 130
+    except KeyboardInterrupt as stop:
+        saved = hasattr(stop, "status")  # a stage was asked to end, and did
+        show.say("interrupted; the same command goes on from here" if saved else "interrupted")
+        return getattr(stop, "status", 128 + signal.SIGINT)
     except BrokenPipeError:  # whoever read our output has seen enough; leave as `cat` does
         _drop_stdout()
         return 128 + signal.SIGPIPE

@@ -6,6 +6,7 @@ import fcntl
 import importlib
 import os
 import shutil
+import signal
 import time
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
@@ -24,11 +25,20 @@ from nmt.stages.stage import (
     describe_change,
     digest_inputs,
     digest_outputs,
+    inside,
     plain,
     read_manifest,
     staleness,
     write_manifest,
 )
+
+
+class Interrupted(KeyboardInterrupt):
+    """Somebody asked a stage to end; what it did is saved, and the same call goes on. `status` is the shell's."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.status = 128 + (signal.SIGTERM if "SIGTERM" in reason else signal.SIGINT)
 
 
 def choose(first: str | None = None, last: str | None = None, only: str | None = None) -> list[Stage]:
@@ -73,7 +83,7 @@ def run_stages(recipe: Recipe, run: RunFolder, stages: Sequence[Stage], force: C
                 yield StageFresh(stage.name)
                 continue
             yield StageStarted(stage.name, tuple(reasons))
-            if stage.continues and stage.name in force:
+            if stage.fixed and stage.name in force:
                 yield from _set_aside(run)
             yield from _perform(stage, recipe, run)
 
@@ -88,18 +98,14 @@ def _perform(stage: Stage, recipe: Recipe, run: RunFolder) -> Iterator[Event]:
     began = time.monotonic()
     before = _result_before(stage, run)
     last = read_manifest(stage, run)
-    _refuse_other_settings(stage, recipe, run, before)
     inputs = digest_inputs(stage.files(recipe), last.inputs if last else {})
     settings = plain(stage.settings(recipe))
     write_manifest(stage, run, Manifest(False, settings, inputs, before))
-    interrupted = False
     for event in importlib.import_module(f"nmt.stages.{stage.name}").run(recipe, run):
-        interrupted = interrupted or bool(getattr(event, "interrupted", False))
         yield event
+        if getattr(event, "interrupted", False):
+            raise Interrupted(str(getattr(event, "reason", "")))
     seconds = time.monotonic() - began
-    if interrupted:
-        write_manifest(stage, run, Manifest(False, settings, inputs, before), seconds)
-        raise KeyboardInterrupt
     write_manifest(stage, run, Manifest(True, settings, inputs, before, digest_outputs(stage, run)), seconds)
     yield StageFinished(stage.name, seconds, str(run.path / stage.folders[0]))
 
@@ -117,19 +123,17 @@ def _result_before(stage: Stage, run: RunFolder) -> str:
     return manifest.result()
 
 
-def _refuse_other_settings(stage: Stage, recipe: Recipe, run: RunFolder, before: str | None = None) -> None:
-    """Unfinished or finished work that can be gone on with must not be gone on with under other settings."""
+def _refuse_other_settings(stage: Stage, recipe: Recipe, run: RunFolder) -> None:
+    """Checkpoints of another model can't be gone on with: tell before the stages ahead of training cost time."""
     manifest = read_manifest(stage, run)
-    if not stage.continues or manifest is None or not any(run.checkpoints.glob("step-*")):
+    if not stage.fixed or manifest is None or not any(run.checkpoints.glob("step-*")):
         return
     settings = plain(stage.settings(recipe))
-    changed = [key for key in changed_settings(manifest.settings, settings) if key not in stage.continues]
-    reasons = [describe_change(key, manifest.settings, settings) for key in changed]
-    if before is not None and before != manifest.before:
-        reasons.append(f"{stage.after} gave other results than those it was trained on")
-    if reasons:
+    changed = [key for key in changed_settings(manifest.settings, settings) if inside(key, stage.fixed)]
+    if changed:
+        reasons = "; ".join(describe_change(key, manifest.settings, settings) for key in changed)
         raise TrainingError(
-            f"{run.checkpoints}: holds a model trained under other settings: {'; '.join(reasons)}",
+            f"{run.checkpoints}: holds checkpoints of another model: {reasons}",
             f"--run-dir trains in another folder; nmt run RECIPE --force {stage.name} sets these checkpoints aside and "
             "starts over",
         )

@@ -23,6 +23,7 @@ from nmt.files import read_json, sha256, write_json
 from nmt.recipe import Recipe
 
 MANIFEST = "manifest.json"
+NO_RESULT = {MANIFEST, "README.md"}  # the model's card gets the scores once there are some
 
 
 @dataclass(frozen=True)
@@ -90,8 +91,8 @@ class Stage:
     """Folders of the run folder that it fills; the first holds its manifest."""
     ignores: tuple[str, ...] = ()
     """Parts of `sections` that do not change the result."""
-    continues: tuple[str, ...] = ()
-    """Keys that may change while unfinished work is gone on with; empty where a stage starts over each time."""
+    fixed: tuple[str, ...] = ()
+    """Parts that may not change where earlier work is gone on with; empty where a stage starts over each time."""
 
     def manifest(self, run: RunFolder) -> Path:
         """Where its manifest lies."""
@@ -100,27 +101,14 @@ class Stage:
     def settings(self, recipe: Recipe) -> dict[str, Any]:
         """Every setting it depends on, by dotted key. Files are left out: they count by what they hold."""
         flat = {key: value for key, value in flatten(recipe) if not isinstance(value, Path)}
-        return {k: v for k, v in flat.items() if _inside(k, self.sections) and not _inside(k, self.ignores)}
+        return {k: v for k, v in flat.items() if inside(k, self.sections) and not inside(k, self.ignores)}
 
     def files(self, recipe: Recipe) -> dict[str, Path]:
         """Every file it reads from outside the run folder, by the key that names it."""
         flat = {key: value for key, value in flatten(recipe) if isinstance(value, Path)}
-        return {k: v for k, v in flat.items() if _inside(k, self.sections) and not _inside(k, self.ignores)}
+        return {k: v for k, v in flat.items() if inside(k, self.sections) and not inside(k, self.ignores)}
 
 
-RESUMABLE = (  # of [train]: when it ends, what it reports and keeps; not what an update computes
-    "train.steps",
-    "train.epochs",
-    "train.minutes",
-    "train.patience",
-    "train.validate_every",
-    "train.save_every",
-    "train.keep_checkpoints",
-    "train.best_by",
-    "train.valid_beam",
-    "train.valid_lines",
-    "train.max_bad_steps",
-)
 STAGES = {
     stage.name: stage
     for stage in (
@@ -137,8 +125,8 @@ STAGES = {
             ("model", "train", "seed"),
             "bpe",
             ("checkpoints",),
-            ignores=("train.device", "train.threads"),
-            continues=RESUMABLE,
+            ignores=("model.preset", "train.device", "train.threads"),
+            fixed=("model",),
         ),
         Stage("average", ("average", "translate"), "train", ("model",)),
         Stage("translate", ("translate", "data.test"), "average", ("translations",)),
@@ -147,7 +135,7 @@ STAGES = {
 }
 
 
-def _inside(key: str, sections: tuple[str, ...]) -> bool:
+def inside(key: str, sections: tuple[str, ...]) -> bool:
     """Whether `key`, its places in lists left out, is one of `sections` or stands in one."""
     key = ".".join(part for part in key.split(".") if not part.isdecimal())
     return any(key == section or key.startswith(section + ".") for section in sections)
@@ -233,9 +221,9 @@ def digest_outputs(stage: Stage, run: RunFolder) -> dict[str, dict[str, Any]]:
     entries = {}
     for folder in stage.folders:
         for path in sorted((run.path / folder).rglob("*")):
-            inside = path.relative_to(run.path)
-            if path.is_file() and path.name != MANIFEST and "resume" not in inside.parts:
-                entries[inside.as_posix()] = {"size": path.stat().st_size, "sha256": sha256(path)}
+            name = path.relative_to(run.path)
+            if path.is_file() and path.name not in NO_RESULT and "resume" not in name.parts:
+                entries[name.as_posix()] = {"size": path.stat().st_size, "sha256": sha256(path)}
     return entries
 
 
