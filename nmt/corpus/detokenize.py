@@ -75,9 +75,9 @@ class _Detokenizer:
         return number or self._czech_dash(i) or self._czech_dash(i - 1)
 
     def _clings_right(self, i: int, word: str) -> bool:
-        """French and Italian l' and d' before a letter."""
+        """French, Italian, Irish and Catalan l' and d' before a letter."""
         following = self.words[i + 1] if i + 1 < len(self.words) else ""
-        elides = self.language in {"fr", "it", "ga"}
+        elides = self.language in {"fr", "it", "ga", "ca"}
         return bool(elides and _ELISION.search(word) and _ALPHABETIC.match(following))
 
     def _czech_dash(self, i: int) -> bool:

@@ -2,8 +2,9 @@
 
 The rules and the lists of abbreviations are sacremoses'; where it differs from the scripts, the scripts win: line ends,
 single quotes and French quotes in punctuation, the full stop of a line's last word, what is a letter in Chinese and
-Japanese, and the rules of Finnish, Swedish, Catalan and Irish. Two differences are kept, because the scripts do harm
-there: Indic vowel killers and dots stay in their words, and Korean words keep the spaces between them.
+Japanese, and the rules of Finnish, Swedish, Catalan and Irish. Three differences are kept, because the scripts do harm
+there: Indic vowel killers and dots stay in their words, Korean words keep the spaces between them, and Irish and
+Catalan elisions are joined again.
 """
 
 from __future__ import annotations
