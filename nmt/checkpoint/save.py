@@ -13,7 +13,7 @@ from nmt.checkpoint import layout
 from nmt.checkpoint.layout import Description
 from nmt.checkpoint.tensors import weights, write_tensors
 from nmt.errors import OutputError
-from nmt.files import whole_folder, write_json, write_text_whole
+from nmt.files import whole_folder, write_json
 
 
 def save_model(
@@ -28,7 +28,7 @@ def save_model(
     The files' keys are their names in the folder. Raises OutputError, and TrainingError for a weight that isn't finite.
     """
     with whole_folder(folder) as partial:
-        _write_model(partial, model, description, {**vocabulary_files, **(extra_files or {})})
+        write_model(partial, model, description, {**vocabulary_files, **(extra_files or {})})
 
 
 def save_checkpoint(
@@ -48,7 +48,7 @@ def save_checkpoint(
     """
     folder = checkpoints / layout.step_name(step)
     with whole_folder(folder) as partial:
-        _write_model(partial, model, description, files)
+        write_model(partial, model, description, files)
         resume = partial / layout.RESUME
         resume.mkdir()
         write_tensors(resume / layout.OPTIMIZER, optimizer)
@@ -85,15 +85,13 @@ def clean(checkpoints: Path) -> list[Path]:
     return leftovers
 
 
-def _write_model(
+def write_model(
     folder: Path, model: nn.Module | Mapping[str, Tensor], description: Description, files: Mapping[str, Path]
 ) -> None:
+    """Write a model's files into a folder that is there, such as one that `whole_folder` is filling."""
     write_tensors(folder / layout.WEIGHTS, weights(model) if isinstance(model, nn.Module) else model)
     write_json(folder / layout.DESCRIPTION, description.model_dump(mode="json"))
     for name, path in files.items():
-        if path.suffix == ".md":
-            write_text_whole(folder / name, path.read_text(encoding="utf-8"))
-            continue
         try:
             shutil.copyfile(path, folder / name)
         except OSError as error:

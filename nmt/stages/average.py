@@ -7,6 +7,7 @@ from pathlib import Path
 
 from nmt.checkpoint import layout
 from nmt.events import Caution, Event, Notice
+from nmt.files import whole_folder
 from nmt.recipe import Recipe
 from nmt.stages.stage import RunFolder
 
@@ -32,15 +33,15 @@ def average_into(folder: Path, chosen: list[Path], recipe: Recipe | None = None)
     """
     from nmt.checkpoint.average import average
     from nmt.checkpoint.card import write_card
-    from nmt.checkpoint.save import save_model
+    from nmt.checkpoint.save import write_model
 
     yield Notice(f"averaging {len(chosen)} checkpoints: {', '.join(path.name for path in chosen)}")
     weights = average(chosen)
     description = layout.read_description(chosen[0])
     steps = sorted(step for path in chosen for step in layout.read_description(path).origin.steps)
-    changes = {"origin": description.origin.model_copy(update={"steps": tuple(steps)})}
-    if recipe is not None:
-        changes["translate"] = recipe.translate
-    files = {name: chosen[0] / name for name in description.vocabulary_sha256}
-    save_model(folder, weights, description.model_copy(update=changes), files)
-    write_card(folder)
+    origin = description.origin.model_copy(update={"steps": tuple(steps)})
+    translate = recipe.translate if recipe is not None else description.translate
+    with whole_folder(folder) as partial:
+        files = {name: chosen[0] / name for name in description.vocabulary_sha256}
+        write_model(partial, weights, description.model_copy(update={"origin": origin, "translate": translate}), files)
+        write_card(partial)

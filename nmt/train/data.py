@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
@@ -20,12 +19,18 @@ class Order(Protocol):
         ...
 
 
+class Sequences(Protocol):
+    """Sequences of ids by their number: a shard, or a list of arrays."""
+
+    def __getitem__(self, index: int, /) -> np.ndarray:
+        """The ids of one sentence, without marks."""
+        ...
+
+
 class Pairs:
     """Source and target sequences, their order, and the ids that mark begin, end and padding."""
 
-    def __init__(
-        self, source: Sequence[np.ndarray], target: Sequence[np.ndarray], order: Order, *, bos: int, eos: int, pad: int
-    ) -> None:
+    def __init__(self, source: Sequences, target: Sequences, order: Order, *, bos: int, eos: int, pad: int) -> None:
         self.source = source
         self.target = target
         self.order = order

@@ -44,7 +44,7 @@ def sequence_loss(
     target_N = out_BT.flatten().index_select(0, real_N)
     chunk = chunk or (GPU_CHUNK if x_ND.is_cuda else CHUNK)
     learning = torch.is_grad_enabled()
-    loss, nll = _ChunkedLoss.apply(x_ND, weight_VD, target_N, smoothing, chunk, learning)  # type: ignore[no-untyped-call]
+    loss, nll = _ChunkedLoss.apply(x_ND, weight_VD, target_N, smoothing, chunk, learning)
     return loss, nll
 
 
@@ -86,7 +86,7 @@ class _ChunkedLoss(torch.autograd.Function):
         return loss, nll
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]
+    @once_differentiable
     def backward(ctx: Any, d_loss: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
         dx_ND, dweight_VD = ctx.saved_tensors
         return dx_ND * d_loss.to(dx_ND.dtype), (dweight_VD * d_loss).to(ctx.weight_type), None, None, None, None

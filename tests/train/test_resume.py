@@ -1,0 +1,115 @@
+"""Stopped and gone on is never stopped, bit for bit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from train.toys import SCHEDULE, model, optimizer, pairs, steps_of, store
+
+from nmt.train.events import Saved, Step, Stopped
+from nmt.train.fit import fit
+from nmt.train.rules import Rules
+from nmt.train.state import State
+from nmt.train.validate import Scores, evaluating, mean_loss
+
+
+def train(folder: Path, stop_after: int | None = None, keep: int = 5, **rules: object) -> list[object]:
+    """Train in `folder` as one process would, going on from what is there; a signal comes after `stop_after`."""
+    trained = model()
+    learner, kept, held_out = optimizer(trained), store(folder, keep), pairs(6, seed=9)
+    torch.manual_seed(77)
+    kept.recover()
+    newest = kept.newest()
+    state = kept.restore(newest, trained, learner) if newest else State()
+
+    def evaluate() -> Scores:
+        with evaluating(trained):
+            torch.rand(3)
+            loss = mean_loss(trained, held_out)
+        return Scores(loss, 0.0, bleu=-loss)
+
+    events: list[object] = []
+    settings = Rules(**{"steps": 20, "save_every": 7, "validate_every": 4, **rules})
+    for event in fit(
+        trained,
+        learner,
+        pairs(),
+        state,
+        schedule=SCHEDULE,
+        rules=settings,
+        evaluate=evaluate,
+        store=kept,
+        should_stop=lambda: "enough" if stop_after is not None and state.step >= stop_after else None,
+    ):
+        events.append(event)
+    return events
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*.safetensors"))}
+
+
+@pytest.fixture(scope="module")
+def unbroken(tmp_path_factory) -> tuple[Path, list[object]]:
+    folder = tmp_path_factory.mktemp("unbroken")
+    return folder, train(folder)
+
+
+def test_an_epoch_ends_inside_the_training() -> None:
+    assert 3 < len(pairs().updates(0)) < 17
+
+
+@pytest.mark.parametrize("stop", [1, 3, 4, *range(5, 11), 14, 19, 20])
+def test_a_training_stopped_anywhere_ends_with_the_same_bits(stop: int, unbroken, tmp_path: Path) -> None:
+    folder, events = unbroken
+    first = train(tmp_path, stop_after=stop)
+    assert isinstance(first[-1], Stopped) and first[-1].step == stop
+    assert steps_of(tmp_path)[-1] == stop
+    second = train(tmp_path)
+    assert isinstance(second[-1], Stopped) and not second[-1].interrupted
+    assert contents(tmp_path) == contents(folder)
+    both = [event for event in first + second if isinstance(event, Step)]
+    whole = [event for event in events if isinstance(event, Step)]
+    assert [(e.step, e.epoch, e.loss, e.norm, e.learning_rate) for e in both] == [
+        (e.step, e.epoch, e.loss, e.norm, e.learning_rate) for e in whole
+    ]
+
+
+def test_a_training_killed_before_its_first_checkpoint_begins_anew(unbroken, tmp_path: Path) -> None:
+    trained = model()
+    torch.manual_seed(77)
+    loop = fit(
+        trained, optimizer(trained), pairs(), State(), schedule=SCHEDULE, rules=Rules(steps=20), store=store(tmp_path)
+    )
+    for _ in range(3):
+        next(loop)
+    loop.close()
+    assert steps_of(tmp_path) == []
+    train(tmp_path)
+    assert contents(tmp_path) == contents(unbroken[0])
+
+
+def test_stopping_after_every_single_update_changes_nothing(unbroken, tmp_path: Path) -> None:
+    for stop in range(1, 21):
+        train(tmp_path, stop_after=stop)
+    train(tmp_path)
+    assert contents(tmp_path) == contents(unbroken[0])
+
+
+def test_a_finished_training_does_nothing_more_until_it_may_go_on(unbroken, tmp_path: Path) -> None:
+    train(tmp_path, steps=10)
+    before = contents(tmp_path)
+    assert [type(event) for event in train(tmp_path, steps=10)] == [Stopped]
+    assert contents(tmp_path) == before
+    train(tmp_path, steps=20)
+    newest = "step-00000020/model.safetensors"
+    assert contents(tmp_path)[newest] == contents(unbroken[0])[newest]
+
+
+def test_saved_checkpoints_are_told_and_there(unbroken) -> None:
+    folder, events = unbroken
+    saved = [event.step for event in events if isinstance(event, Saved)]
+    assert {7, 14, 20} <= set(saved)
+    assert set(steps_of(folder)) <= set(saved)
