@@ -20,9 +20,11 @@ class SearchConfig(Config):
     max_extra_tokens: int = Field(50, ge=0)
     """A translation has at most source length + this many tokens, end marks not counted."""
     max_source_tokens: int | None = Field(None, ge=2)
-    """Longest source in ids, end mark included; longer lines are split, translated and rejoined. Default: training's."""
+    """Longest source in ids, end mark included; longer lines are split. By default the longest of training."""
     batch_tokens: Count = Field(4096, ge=1)
     """Most source tokens of one batch, padding counted. Changes speed and memory, never the translation."""
+    batch_lines: Count | None = Field(None, ge=1)
+    """Most lines of one batch, beside batch_tokens."""
     buffer_lines: Count = Field(1024, ge=1)
     """Lines read ahead so that sentences of similar length share a batch; input that pauses is translated at once."""
     precision: Literal["float32", "bfloat16"] = "float32"

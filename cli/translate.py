@@ -1,0 +1,179 @@
+"""nmt translate: raw text in, raw text out."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Optional
+
+import typer
+
+from . import show
+from .options import Device, Input, ModelFolder, OnBadBytes, Output, Quiet, Threads, count
+
+
+def average_penalty(text: str) -> str:
+    """What fairseq's --lenpen and Marian's --normalize mean by a number."""
+    try:
+        number = f"{float(text):.6f}".rstrip("0").rstrip(".")
+    except ValueError:
+        return text  # a name: checked with all other settings
+    return f"average:{number}"
+
+
+Beam = Annotated[
+    Optional[int],  # noqa: UP045
+    typer.Option(
+        "--beam",
+        "--beam-size",
+        "-b",
+        min=1,
+        metavar="N",
+        show_default=False,
+        help="Hypotheses kept alive; 1 is greedy search. Otherwise the model's setting.",
+    ),
+]
+LengthPenalty = Annotated[
+    Optional[str],  # noqa: UP045
+    typer.Option(
+        "--length-penalty",
+        metavar="NAME:A",
+        show_default=False,
+        help="gnmt:A divides log-probability by ((5+|Y|)/6)^A, average:A by |Y|^A, none by nothing; |Y| counts the "
+        "end mark. Otherwise the model's setting.",
+    ),
+]
+AveragePenalty = Annotated[
+    Optional[str],  # noqa: UP045
+    typer.Option(
+        "--lenpen", "--normalize", metavar="A", parser=average_penalty, show_default=False, help="average:A, by number."
+    ),
+]
+NBest = Annotated[
+    int, typer.Option("--n-best", "--nbest", min=1, metavar="K", help="Translations of each line, at most the beam.")
+]
+Form = Annotated[
+    Optional[Literal["text", "nbest", "jsonl", "fairseq"]],  # noqa: UP045
+    typer.Option(
+        "--format", show_default=False, help="How to write; otherwise text, nbest for --n-best, jsonl for jsonl."
+    ),
+]
+InputForm = Annotated[
+    Literal["text", "jsonl"],
+    typer.Option("--input-format", help="jsonl reads objects with a field source; their other fields pass through."),
+]
+Scores = Annotated[bool, typer.Option("--scores", help="Write the model's scores too: natural logarithms.")]
+MaxExtra = Annotated[
+    Optional[int],  # noqa: UP045
+    typer.Option(
+        "--max-extra-tokens",
+        min=0,
+        metavar="N",
+        show_default=False,
+        help="A translation has at most this many tokens more than its source, end marks not counted.",
+    ),
+]
+MaxSource = Annotated[
+    Optional[int],  # noqa: UP045
+    typer.Option(
+        "--max-source-tokens",
+        min=2,
+        metavar="N",
+        show_default=False,
+        help="Split lines of more tokens than that, end mark counted. Otherwise the model's limit.",
+    ),
+]
+BatchTokens = Annotated[
+    Optional[int],  # noqa: UP045
+    typer.Option(
+        "--batch-tokens",
+        "--max-tokens",
+        parser=count,
+        metavar="N",
+        show_default=False,
+        help="Most source tokens of one batch: speed and memory, never the result.",
+    ),
+]
+BatchLines = Annotated[
+    Optional[int],  # noqa: UP045
+    typer.Option(
+        "--batch-size",
+        "--mini-batch",
+        parser=count,
+        metavar="N",
+        show_default=False,
+        help="Most lines of one batch.",
+    ),
+]
+Buffer = Annotated[
+    Optional[int],  # noqa: UP045
+    typer.Option(
+        "--buffer",
+        "--buffer-size",
+        parser=count,
+        metavar="N",
+        show_default=False,
+        help="Lines read ahead, to sort them by length; input that pauses is translated at once.",
+    ),
+]
+Precision = Annotated[
+    Optional[Literal["float32", "bfloat16"]],  # noqa: UP045
+    typer.Option("--precision", show_default=False, help="Arithmetic of the model. Otherwise the model's setting."),
+]
+
+
+def translate(
+    model: ModelFolder,
+    input_: Input = "-",
+    output: Output = "-",
+    beam: Beam = None,
+    length_penalty: LengthPenalty = None,
+    lenpen: AveragePenalty = None,
+    n_best: NBest = 1,
+    form: Form = None,
+    input_form: InputForm = "text",
+    scores: Scores = False,
+    max_extra_tokens: MaxExtra = None,
+    max_source_tokens: MaxSource = None,
+    batch_tokens: BatchTokens = None,
+    batch_lines: BatchLines = None,
+    buffer: Buffer = None,
+    precision: Precision = None,
+    on_bad_bytes: OnBadBytes = "error",
+    device: Device = "auto",
+    threads: Threads = None,
+    quiet: Quiet = False,
+) -> None:
+    """Translate raw text with MODEL, line for line.
+
+    Reads one sentence a line and writes its translation as a line of raw text, in the same order. A blank line gives
+    an empty one; lines too long for the model are split, translated, rejoined and named on stderr.
+
+    Example: nmt translate runs/sample < test.en > test.de
+    """
+    if form == "text" and n_best > 1:
+        raise typer.BadParameter("text has one line for each line; take --format nbest, jsonl or fairseq with --n-best")
+    if length_penalty is not None and lenpen is not None:
+        raise typer.BadParameter("--lenpen and --length-penalty are two names for one thing")
+    from nmt.checkpoint.load import load_translator
+    from nmt.search.files import translate_file
+
+    translator = load_translator(model, device, threads)
+    show.progress(
+        translate_file(
+            translator,
+            input_,
+            output,
+            form=form or ("jsonl" if input_form == "jsonl" else "nbest" if n_best > 1 else "text"),
+            source_form=input_form,
+            n_best=n_best,
+            scores=scores,
+            on_bad_bytes=on_bad_bytes,
+            beam=beam,
+            length_penalty=length_penalty or lenpen,
+            max_extra_tokens=max_extra_tokens,
+            max_source_tokens=max_source_tokens,
+            batch_tokens=batch_tokens,
+            batch_lines=batch_lines,
+            buffer_lines=buffer,
+            precision=precision,
+        )
+    )

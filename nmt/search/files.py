@@ -1,0 +1,177 @@
+"""Translate and rescore whole files or streams, in one of the formats, telling what happens as events."""
+
+from __future__ import annotations
+
+import stat
+from collections import Counter, deque
+from collections.abc import Iterator
+from contextlib import nullcontext
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any, Literal
+
+from nmt.corpus.lines import open_lines, read_lines
+from nmt.errors import DataError
+from nmt.events import Caution, Event, Progress
+from nmt.search.feed import live
+from nmt.search.formats import Format, Record, jsonl, one_object, read_record, rounded, writer
+from nmt.search.translate import Translator
+from nmt.search.translation import Candidate
+
+_NAMED = 10  # most lines named in one caution
+
+
+def translate_file(
+    translator: Translator,
+    source: Path | str,
+    output: Path | str,
+    *,
+    form: Format = "text",
+    source_form: Literal["text", "jsonl"] = "text",
+    n_best: int = 1,
+    scores: bool = False,
+    on_bad_bytes: str = "error",
+    label: str = "translate",
+    records: Path | None = None,
+    **settings: Any,
+) -> Iterator[Event]:
+    """Translate `source` line by line into `output`; "-" is stdin or stdout, and a file appears when it is whole.
+
+    `records` names a second file, which gets the same translations as jsonl with scores.
+
+    A file is read through before anything is written, so that invalid UTF-8 or JSON is an error that leaves no
+    output; of a stream, everything up to `buffer_lines` before the bad line may be written already. A stream that
+    pauses gets its translations at once. Raises DataError, OutputError, and NmtError for unfit settings.
+    """
+    tally: Counter[str] = Counter()
+    name = _name(source)
+    total = None
+    if not _streams(source):
+        total = 0
+        for total, line in enumerate(read_lines(source, on_bad_bytes), 1):  # noqa: B007
+            if source_form == "jsonl":
+                read_record(line, f"{name}:{total}")
+    given: deque[Record] = deque()
+
+    def lines() -> Iterator[str]:
+        for number, line in enumerate(read_lines(source, on_bad_bytes, tally), 1):
+            record: Record = {}
+            if source_form == "jsonl":
+                line, record = read_record(line, f"{name}:{number}")
+            given.append(record)
+            yield line
+
+    cut: list[int] = []
+    feed = live(lines()) if _streams(source) else lines()
+    translations = translator.stream(feed, n_best=n_best, **settings)
+    form_lines = writer(form, scores)
+    with open_lines(output) as out, open_lines(records) if records else nullcontext() as beside:
+        for translation in translations:
+            record = given.popleft()
+            for line in form_lines(translation, record):
+                out.write(line)
+            if beside is not None:
+                beside.write(jsonl(translation, record, scores=True))
+            if str(output) == "-":
+                out.flush()
+            yield from map(Caution, translation.cautions)
+            if not translation.best.finished:
+                cut.append(translation.number + 1)
+            yield Progress(label, translation.number + 1, total, "lines")
+    yield from _last_words(cut, tally)
+
+
+def rescore_files(
+    translator: Translator,
+    source: Path | str,
+    target: Path | str,
+    output: Path | str,
+    *,
+    form: Literal["text", "jsonl"] = "text",
+    on_bad_bytes: str = "error",
+    **settings: Any,
+) -> Iterator[Event]:
+    """Write the model's own score of each line of `target` as a translation of its line of `source`.
+
+    Files are read through before anything is written. Raises DataError also when the counts of lines differ.
+    """
+    streams = [path for path in (source, target) if _streams(path)]
+    counts = [sum(1 for _ in read_lines(path, on_bad_bytes)) for path in (source, target) if not _streams(path)]
+    if len(counts) == 2 and counts[0] != counts[1]:
+        raise _unequal(source, target, counts[0], counts[1])
+    tally: Counter[str] = Counter()
+    pairs: deque[tuple[str, str]] = deque()
+
+    def zipped() -> Iterator[tuple[str, str]]:
+        sides = [read_lines(path, on_bad_bytes, tally) for path in (source, target)]
+        for number, (one, other) in enumerate(zip_longest(*sides), 1):
+            if one is None or other is None:
+                rest = number + sum(1 for side in sides for _ in side)
+                counts = (number - 1, rest) if one is None else (rest, number - 1)
+                raise _unequal(source, target, *counts)
+            pairs.append((one, other))
+            yield one, other
+
+    cut: list[int] = []
+    scored = translator.rescore_stream(live(zipped()) if streams else zipped(), **settings)
+    with open_lines(output) as out:
+        for number, candidate in enumerate(scored, 1):
+            one, other = pairs.popleft()
+            out.write(_scored(one, other, candidate) if form == "jsonl" else f"{candidate.score:.6f}")
+            if str(output) == "-":
+                out.flush()
+            if not candidate.finished:
+                cut.append(number)
+            yield Progress("rescore", number, counts[0] if counts else None, "lines")
+    if cut:
+        yield Caution(f"only as much as the model has positions for was scored of {_lines_named(cut)}")
+    yield from _last_words([], tally)
+
+
+def _scored(source: str, target: str, candidate: Candidate) -> str:
+    return one_object(
+        {
+            "source": source,
+            "target": target,
+            "score": round(candidate.score, 6),
+            "log_probability": round(candidate.log_probability, 6),
+            "tokens": list(candidate.tokens),
+            "token_log_probabilities": rounded(candidate.token_log_probabilities),
+        }
+    )
+
+
+def _last_words(cut: list[int], tally: Counter[str]) -> Iterator[Event]:
+    """What is told once, at the end."""
+    if cut:
+        many = "translations were" if len(cut) > 1 else "translation was"
+        yield Caution(f"{len(cut):,} {many} cut at the limit of length: {_lines_named(cut)}")
+    if tally["bad bytes"]:
+        yield Caution(f"{tally['bad bytes']:,} bytes were not valid UTF-8; U+FFFD stands in their place")
+
+
+def _lines_named(numbers: list[int]) -> str:
+    named = ", ".join(f"{number:,}" for number in numbers[:_NAMED])
+    more = f" and {len(numbers) - _NAMED:,} more" if len(numbers) > _NAMED else ""
+    return f"line{'s' if len(numbers) > 1 else ''} {named}{more}"
+
+
+def _name(path: Path | str) -> str:
+    return "stdin" if str(path) == "-" else str(path)
+
+
+def _streams(path: Path | str) -> bool:
+    """Whether `path` can be read only once, and may pause: stdin, a pipe, a terminal."""
+    if str(path) == "-":
+        return True
+    try:
+        return not stat.S_ISREG(Path(path).stat().st_mode)
+    except OSError:
+        return False  # reading it will say what is wrong
+
+
+def _unequal(source: Path | str, target: Path | str, sources: int, targets: int) -> DataError:
+    return DataError(
+        f"{_name(source)} has {sources:,} lines, {_name(target)} has {targets:,}; they are pairs by line number",
+        "give two files with one line for each pair",
+    )

@@ -1,0 +1,98 @@
+"""How translations are written down: text, nbest, jsonl, fairseq; and how jsonl is read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Literal
+
+from nmt.errors import DataError
+from nmt.search.translation import Candidate, Translation
+
+Format = Literal["text", "nbest", "jsonl", "fairseq"]
+Record = dict[str, Any]
+
+_ESCAPED = {ord(c): f"\\u{ord(c):04x}" for c in "\x7f\x85\u2028\u2029"}  # line ends that JSON leaves as they are
+
+
+def writer(form: Format, scores: bool = False) -> Callable[[Translation, Record], Iterator[str]]:
+    """What turns a translation, and the record it was read from, into lines; `scores` shows more of them."""
+    if form == "nbest":
+        return lambda translation, _: nbest(translation)
+    if form == "jsonl":
+        return lambda translation, record: iter([jsonl(translation, record, scores)])
+    if form == "fairseq":
+        return lambda translation, _: fairseq(translation)
+    return lambda translation, _: iter([text(translation, scores)])
+
+
+def text(translation: Translation, scores: bool) -> str:
+    """The best translation; with `scores`, its score and a tab before it."""
+    return f"{translation.score:.6f}\t{translation.text}" if scores else translation.text
+
+
+def nbest(translation: Translation) -> Iterator[str]:
+    """Lines as Moses and Marian write them: the line's number from 0, text, features, score."""
+    for candidate in translation.alternatives:
+        features = f"LogP= {candidate.log_probability:.6f} Length= {len(candidate.token_log_probabilities)}"
+        yield f"{translation.number} ||| {candidate.text} ||| {features} ||| {candidate.score:.6f}"
+
+
+def fairseq(translation: Translation) -> Iterator[str]:
+    """S, H, D and P lines, numbers from 0: source pieces, pieces, text, and every piece's log-probability in nats."""
+    number = translation.number
+    yield f"S-{number}\t{' '.join(translation.source_tokens)}"
+    for candidate in translation.alternatives:
+        yield f"H-{number}\t{candidate.score:.6f}\t{' '.join(candidate.tokens)}"
+        yield f"D-{number}\t{candidate.score:.6f}\t{candidate.text}"
+        yield f"P-{number}\t{' '.join(f'{gain:.4f}' for gain in candidate.token_log_probabilities)}"
+
+
+def jsonl(translation: Translation, record: Record, scores: bool = False) -> str:
+    """One object: the fields of `record`, and ours; its own `id` stays, otherwise the id is the number from 0."""
+    best = translation.best
+    data: Record = {"id": translation.number, "source": translation.source}
+    data |= record
+    data |= {"translation": best.text, "score": round(best.score, 6), "tokens": list(best.tokens)}
+    data |= _opinion(best, scores)
+    if len(translation.alternatives) > 1:
+        data["alternatives"] = [
+            {"translation": c.text, "score": round(c.score, 6), "tokens": list(c.tokens)} | _opinion(c, scores)
+            for c in translation.alternatives
+        ]
+    return one_object(data)
+
+
+def one_object(data: Record) -> str:
+    """`data` as JSON on one line, in letters rather than escapes, but for what some program takes as a line end."""
+    return json.dumps(data, ensure_ascii=False).translate(_ESCAPED)
+
+
+def read_record(line: str, place: str) -> tuple[str, Record]:
+    """The source text of a line of JSON and the whole object; a blank line is an empty source.
+
+    Raises DataError, which names `place`, for anything but an object with a text `source`.
+    """
+    if not line.strip():
+        return "", {}
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{place}: is not valid JSON: {error}", "each line holds one JSON object") from error
+    if not isinstance(record, dict) or not isinstance(record.get("source"), str):
+        raise DataError(f"{place}: is not an object with a text field source", 'write {"source": "..."} on each line')
+    source = record["source"].encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return source, record
+
+
+def _opinion(candidate: Candidate, scores: bool) -> Record:
+    opinion: Record = {"finished": candidate.finished}
+    if scores:
+        opinion["log_probability"] = round(candidate.log_probability, 6)
+        opinion["token_log_probabilities"] = rounded(candidate.token_log_probabilities)
+    return opinion
+
+
+def rounded(numbers: Sequence[float]) -> list[float]:
+    """Six digits after the point, which is what float32 can tell of log-probabilities."""
+    return [round(number, 6) for number in numbers]
