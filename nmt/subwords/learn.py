@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import io
 import re
+import threading
 import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import sentencepiece
@@ -20,6 +22,20 @@ from nmt.subwords.vocabulary import BOS, EOS, PAD, UNK, Vocabulary
 
 _MOST_CHARACTERS = 10_000  # longer lines are learned from in parts: sentencepiece counts positions in 16 bits
 _THREADS = 8  # always as many: the unigram model's sums, and so its file, depend on how they are shared out
+_ALWAYS: dict[str, Any] = {
+    "hard_vocab_limit": False,  # a small text gives fewer pieces instead of an error
+    "required_chars": "\u2581",  # the space, however rare: a text's beginning is known by it
+    "pad_id": PAD,
+    "unk_id": UNK,
+    "bos_id": BOS,
+    "eos_id": EOS,
+    "unk_surface": "\u2047",
+    "normalization_rule_name": "identity",
+    "remove_extra_whitespaces": False,
+    "max_sentence_length": 8 * _MOST_CHARACTERS,  # in bytes; an escaped character has up to eight
+    "num_threads": _THREADS,
+    "minloglevel": 3,
+}
 _SPECIAL = re.compile(r"<(?=(?:s|/s|unk|pad|0x[0-9A-F]{2})>)")
 
 
@@ -47,40 +63,71 @@ def learn(
         raise DataError(f"{names}: hold no text to learn subwords from", "check what preprocessing kept")
     if total > sentences:
         yield Caution(f"subwords are learned from {sentences:,} of {total:,} lines, drawn evenly ([bpe] sentences)")
-    yield Progress("learn subwords", 0, min(total, sentences), "lines")
-    model = io.BytesIO()
-    try:
-        sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=_sentences(texts, _drawn(total, sentences, seed)),
-            model_writer=model,
-            model_type=kind,
-            vocab_size=size,
-            hard_vocab_limit=False,  # a small text gives fewer pieces instead of an error
-            byte_fallback=byte_fallback,
-            split_digits=split_digits,
-            character_coverage=character_coverage,
-            required_chars="\u2581",  # the space, however rare: a text's beginning is known by it
-            pad_id=PAD,
-            unk_id=UNK,
-            bos_id=BOS,
-            eos_id=EOS,
-            unk_surface="\u2047",
-            normalization_rule_name="identity",
-            remove_extra_whitespaces=False,
-            max_sentence_length=8 * _MOST_CHARACTERS,  # in bytes; an escaped character has up to eight
-            num_threads=_THREADS,
-            minloglevel=3,
-        )
-    except RuntimeError as error:
-        raise _explain(str(error), names, size) from error
-    vocabulary = Vocabulary(model.getvalue(), output)
+    used = min(total, sentences)
+    learning = _Learning(
+        _sentences(texts, _drawn(total, sentences, seed)),
+        model_type=kind,
+        vocab_size=size,
+        byte_fallback=byte_fallback,
+        split_digits=split_digits,
+        character_coverage=character_coverage,
+    )
+    yield from learning.watch(used)
+    if isinstance(learning.error, RuntimeError):
+        raise _explain(str(learning.error), names, size) from learning.error
+    if learning.error:
+        raise learning.error
+    model = learning.model.getvalue()
+    vocabulary = Vocabulary(model, output)
     output.parent.mkdir(parents=True, exist_ok=True)
     with write_whole(output) as stream:
-        stream.write(model.getvalue())
-    yield Progress("learn subwords", min(total, sentences), min(total, sentences), "lines")
+        stream.write(model)
     if len(vocabulary) < size:
         yield Caution(f"the text gave {len(vocabulary):,} pieces, fewer than [bpe] size = {size:,}; all are used")
-    yield Notice(f"learned {len(vocabulary):,} {kind} pieces from {min(total, sentences):,} lines: {output}")
+    yield Notice(f"learned {len(vocabulary):,} {kind} pieces from {used:,} lines: {output}")
+
+
+class _Learning(threading.Thread):
+    """Sentencepiece at work, on a thread of its own: it hears no Ctrl-C, and may run for many minutes."""
+
+    def __init__(self, sentences: Iterator[str], **settings: Any) -> None:
+        super().__init__(daemon=True)
+        self.model = io.BytesIO()
+        self.error: BaseException | None = None
+        self._sentences = sentences
+        self._settings = settings
+        self._read = 0
+        self._stopped = False
+
+    def run(self) -> None:
+        try:
+            sentencepiece.SentencePieceTrainer.train(
+                sentence_iterator=self._feed(),
+                model_writer=self.model,
+                **self._settings,
+                **_ALWAYS,
+            )
+        except BaseException as error:  # raised again where the thread was started
+            self.error = error
+
+    def watch(self, total: int) -> Iterator[Event]:
+        """Start, and tell how many lines have been read until all is done; whoever leaves early stops the work."""
+        self.start()
+        try:
+            while self.is_alive():
+                yield Progress("learn subwords", min(self._read, total), total, "lines")
+                self.join(0.2)
+        finally:
+            self._stopped = True
+            self.join(1.0)
+        yield Progress("learn subwords", total, total, "lines")
+
+    def _feed(self) -> Iterator[str]:
+        for sentence in self._sentences:
+            if self._stopped:
+                return
+            yield sentence
+            self._read += 1
 
 
 def _lines(texts: Sequence[Path]) -> Iterator[str]:

@@ -123,6 +123,15 @@ def test_nothing_is_written_when_learning_fails(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [text]
 
 
+def test_whoever_stops_watching_stops_the_learning(tmp_path: Path, sentences: list[str]) -> None:
+    text = tmp_path / "text"
+    text.write_text("\n".join(sentences * 100))
+    events = SubwordConfig(kind="unigram", size=330).learn([text], tmp_path / "vocabulary.model", 1)
+    next(events)
+    events.close()  # type: ignore[attr-defined]
+    assert list(tmp_path.iterdir()) == [text]
+
+
 @pytest.mark.parametrize("kind", ["bpe", "unigram"])
 def test_reserved_characters_and_special_names_do_not_hide_their_line(learned: Learn, kind: str) -> None:
     lines = ["quick\u2585fox", "tab\tbed", "x\u2581y", "p<s>q </s> <unk>", "u\u2028v"] * 40
