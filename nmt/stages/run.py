@@ -57,6 +57,8 @@ def plan(
     planned: list[tuple[Stage, list[str]]] = []
     stale: set[str] = set()
     for stage in stages:
+        if stage.name not in force:
+            _refuse_other_settings(stage, recipe, run)
         reasons = _reasons(stage, recipe, run, force)
         if stage.after in stale and not reasons:
             reasons = [f"{stage.after} runs before it, and may give other results"]
