@@ -130,6 +130,14 @@ class DownloadConfig(Config):
     extract: tuple[MemberConfig, ...] = ()
     """Files to take out of it: tar (packed with gz, xz or bz2), zip, or a single packed file."""
 
+    @model_validator(mode="after")
+    def _each_once(self) -> DownloadConfig:
+        names = [entry.member for entry in self.extract]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ValueError(f"extract names member {twice[0]!r} twice; each goes to one file")
+        return self
+
     def build(self) -> Download:
         """What nmt.corpus.download fetches."""
         from nmt.corpus.archives import Member
