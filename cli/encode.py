@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -35,42 +34,31 @@ def encode(
 
     Example: nmt encode runs/sample < test.en > test.pieces
     """
-    from nmt.corpus.lines import is_blank, open_lines, read_lines
+    from nmt.subwords.files import encode_file
 
     vocabulary, cleaner = load_side(model, side)
-    tally: Counter[str] = Counter()
-    with open_lines(output) as out:
-        for line in read_lines(input_, on_bad_bytes, tally):
-            text = "" if is_blank(line) else cleaner.clean(line)
-            numbers = vocabulary.encode(text)
-            tally["pieces"] += len(numbers)
-            tally["unknown"] += numbers.count(vocabulary.unk)
-            out.write(" ".join(map(str, numbers) if ids else vocabulary.pieces(text)))
-            out.flush()
-    tell_bad_bytes(tally)
-    if tally["unknown"]:
-        show.caution(f"{tally['unknown']:,} of {tally['pieces']:,} pieces are unknown to the {side} vocabulary")
+    show.progress(encode_file(vocabulary, cleaner, input_, output, ids=ids, on_bad_bytes=on_bad_bytes))
 
 
 def load_side(model: Path, side: str) -> tuple[Vocabulary, Cleaner]:
     """One side's vocabulary and cleaner, read from the folder that MODEL means."""
     from nmt.checkpoint import layout
     from nmt.errors import ModelError
+    from nmt.files import sha256
     from nmt.subwords.vocabulary import Vocabulary
 
     folder = layout.resolve(model)
     description = layout.read_description(folder)
     source = side == "source"
-    path = description.source_vocabulary(folder) if source else description.target_vocabulary(folder)
-    vocabulary = Vocabulary.load(path)
-    if description.vocabulary_sha256.get(path.name) != vocabulary.sha256:
-        raise ModelError(f"{path}: is not the file {layout.DESCRIPTION} names by its digest", "copy the folder again")
-    truecase = folder / (layout.SOURCE_TRUECASE if source else layout.TARGET_TRUECASE)
+    name = description.source_vocabulary if source else description.target_vocabulary
+    truecase = layout.SOURCE_TRUECASE if source else layout.TARGET_TRUECASE
+    for file in (name, truecase):
+        digest = description.vocabulary_sha256.get(file)
+        if digest and sha256(folder / file) != digest:
+            problem = (
+                f"{folder / file}: is not the file this model was trained with (its sha256 differs from model.json)"
+            )
+            raise ModelError(problem, "copy the file that lay beside these weights")
     language = description.languages.source if source else description.languages.target
-    return vocabulary, description.text.build(language, truecase if truecase.is_file() else None)
-
-
-def tell_bad_bytes(tally: Counter[str]) -> None:
-    """Say how many bytes were replaced, if any."""
-    if tally["bad bytes"]:
-        show.caution(f"{tally['bad bytes']:,} bytes were not valid UTF-8; U+FFFD stands in their place")
+    truecase_model = folder / truecase if truecase in description.vocabulary_sha256 else None
+    return Vocabulary.load(folder / name), description.text.build(language, truecase_model)
