@@ -82,7 +82,8 @@ class _Tokenizer(sacremoses.MosesTokenizer):  # type: ignore[misc]  # sacremoses
     """sacremoses' tokenizer with the scripts' letters, line ends and languages."""
 
     def __init__(self, language: str) -> None:
-        super().__init__(language)
+        # Other codes with the same abbreviations: sacremoses would take a second to list the letters of these.
+        super().__init__({"zh": "yue", "ja": "mis", "ko": "mis", "cjk": "mis"}.get(language, language))
         letters = rf"\p{{Alphabetic}}\p{{Nd}}{_INDIC}"
         inner = {"fi": ":", "sv": ":", "ca": "·"}.get(language, "")  # stands inside words there, before small letters
         apart = rf"([^{letters}\s.'`,\-{inner}]" + (rf"|{inner}(?!\p{{Ll}})" if inner else "") + ")"
