@@ -16,7 +16,15 @@ from nmt.schema import Config
 
 PAD, BOS, EOS = 0, 2, 3
 SOURCE_SIZE, TARGET_SIZE = 23, 23
-SIZES = {"width": 16, "feedforward": 24, "heads": 2, "encoder_layers": 2, "decoder_layers": 2, "length": 32, "layers": 2}
+SIZES = {
+    "width": 16,
+    "feedforward": 24,
+    "heads": 2,
+    "encoder_layers": 2,
+    "decoder_layers": 2,
+    "length": 32,
+    "layers": 2,
+}
 
 
 def members(annotation: Any) -> list[type[Config]]:

@@ -57,9 +57,7 @@ def test_selected_sentences_go_on_as_if_the_others_had_never_been(config: Any) -
 @every_model
 def test_a_step_leaves_the_state_before_it_as_it_was(config: Any) -> None:
     model, batch = build(config), pairs()
-    _, state = model.step(
-        model.start(model.encode(batch.src_BS, batch.keep_BS), batch.keep_BS), torch.full((3,), BOS)
-    )
+    _, state = model.step(model.start(model.encode(batch.src_BS, batch.keep_BS), batch.keep_BS), torch.full((3,), BOS))
     first, after = model.step(state, torch.tensor([5, 6, 7]))
     model.step(after, torch.tensor([8, 9, 10]))
     model.step(state, torch.tensor([9, 9, 9]))
