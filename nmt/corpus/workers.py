@@ -18,8 +18,8 @@ from nmt.corpus.filters import HELD_OUT, Filters, digest
 from nmt.errors import NmtError
 
 Pairs = Sequence[tuple[str, str]]
-_SMALL = 50_000
-"""Pairs below which starting processes takes longer than it saves; a tenth of it where Moses mode makes work heavy."""
+_SMALL = 200_000
+"""Pairs below which starting processes takes longer than it saves; a twentieth of it where Moses mode makes work heavy."""
 
 
 class Verdict(NamedTuple):
@@ -68,7 +68,7 @@ def judge_all(
     """
     if workers is None:
         heavy = any(cleaner.moses for cleaner in judge.cleaners)
-        small = size is not None and size < (_SMALL // 10 if heavy else _SMALL)
+        small = size is not None and size < (_SMALL // 20 if heavy else _SMALL)
         workers = 1 if small else _cores()
     if workers < 2:
         for chunk in chunks:
