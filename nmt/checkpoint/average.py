@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
 from nmt.checkpoint import layout
-from nmt.checkpoint.tensors import read_shapes, read_tensors
-from nmt.errors import ModelError
+from nmt.checkpoint.card import write_card
+from nmt.checkpoint.header import read_shapes
+from nmt.checkpoint.save import write_model
+from nmt.checkpoint.tensors import read_tensors
+from nmt.errors import ModelError, OutputError
+from nmt.events import Event, Notice
+from nmt.files import whole_folder
+from nmt.search.config import SearchConfig
 
 
 def average(folders: Sequence[Path]) -> dict[str, Tensor]:
@@ -31,6 +37,31 @@ def average(folders: Sequence[Path]) -> dict[str, Tensor]:
     return {name: (total / len(ordered)).to(torch.float32) for name, total in sums.items()}
 
 
+def average_into(folder: Path, chosen: Sequence[Path], translate: SearchConfig | None = None) -> Iterator[Event]:
+    """Make `folder` a complete model, with its card, whose weights are the mean of those of `chosen`.
+
+    `translate` replaces the search settings that the checkpoints hold. Raises ModelError for checkpoints of different
+    models, OutputError when `folder` holds something that is not a model, or cannot be written.
+    """
+    if (
+        folder.exists()
+        and not (folder / layout.DESCRIPTION).is_file()
+        and (not folder.is_dir() or any(folder.iterdir()))
+    ):
+        raise OutputError(f"{folder}: is there and is not a model folder; it is not replaced", "choose another name")
+    yield Notice(f"averaging {len(chosen)} checkpoints: {', '.join(path.name for path in chosen)}")
+    mean = average(chosen)
+    description = layout.read_description(chosen[0])
+    steps = sorted({step for path in chosen for step in layout.read_description(path).origin.steps})
+    changes: dict[str, object] = {"origin": description.origin.model_copy(update={"steps": tuple(steps)})}
+    if translate is not None:
+        changes["translate"] = translate
+    with whole_folder(folder) as partial:
+        files = {name: chosen[0] / name for name in description.vocabulary_sha256}
+        write_model(partial, mean, description.model_copy(update=changes), files)
+        write_card(partial)
+
+
 def check_alike(folders: Sequence[Path]) -> None:
     """Raises ModelError unless all are of one model: settings, vocabulary, names and shapes of the weights."""
     first, *others = folders
@@ -47,12 +78,21 @@ def check_alike(folders: Sequence[Path]) -> None:
             raise ModelError(f"{folder}: its weights have other shapes than those of {first}", "average one run's")
 
 
-def last(checkpoints: Path, count: int) -> list[Path]:
+def choose(models: Sequence[Path], *, last: int | None = None, best: int | None = None, by: str = "bleu") -> list[Path]:
+    """The folders to average: the last or the best of the one run named, or those named. Raises ModelError."""
+    if last is None and best is None:
+        return [layout.resolve(model) for model in models]
+    run = models[0]
+    checkpoints = run / "checkpoints" if (run / "checkpoints").is_dir() else run
+    return newest(checkpoints, last) if last else finest(checkpoints, best or 1, by)
+
+
+def newest(checkpoints: Path, count: int) -> list[Path]:
     """The newest `count` checkpoints by their steps as numbers, oldest first; all where there are fewer."""
     return _some(checkpoints)[-count:]
 
 
-def best(checkpoints: Path, count: int, by: str) -> list[Path]:
+def finest(checkpoints: Path, count: int, by: str) -> list[Path]:
     """The `count` checkpoints that validated best by `by` (loss, bleu or chrf), best first; the earlier of equals.
 
     Raises ModelError where no checkpoint was validated.

@@ -7,8 +7,8 @@ from math import prod
 from pathlib import Path
 
 from nmt.checkpoint import layout
+from nmt.checkpoint.header import read_shapes
 from nmt.checkpoint.layout import Description
-from nmt.checkpoint.tensors import read_shapes
 from nmt.files import write_text_whole
 from nmt.score.metric import Score
 

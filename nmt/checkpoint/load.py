@@ -9,8 +9,9 @@ import torch
 
 from nmt.checkpoint import layout
 from nmt.checkpoint.device import choose
+from nmt.checkpoint.header import check_shapes
 from nmt.checkpoint.layout import Description, read_description, resolve
-from nmt.checkpoint.tensors import check_shapes, read_tensors, weights
+from nmt.checkpoint.tensors import read_tensors, weights
 from nmt.errors import ModelError
 from nmt.files import sha256
 from nmt.model.seq2seq import Seq2Seq

@@ -197,7 +197,7 @@ def describe(recipe: Recipe, run: RunFolder, files: dict[str, Path], sizes: tupl
             corpora=tuple(str(corpus["name"]) for corpus in report.get("corpora", ())),
             training_pairs=report.get("kept"),
             seed=recipe.seed,
-            recipe=fingerprint(recipe),
+            recipe=fingerprint(recipe.model_dump(mode="json", exclude={"name", "data"})),
         ),
     )
 

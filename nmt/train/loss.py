@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-CHUNK = 512  # rows of logits held at once on a CPU: small enough for its cache with vocabularies of some ten thousand
+CHUNK = 256  # tokens whose logits are held at once on a CPU, whose caches larger ones leave
 GPU_CHUNK = 8192  # a GPU wants larger matrices
 
 

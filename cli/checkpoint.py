@@ -1,0 +1,69 @@
+"""nmt checkpoint: what a model folder holds, and the mean of several."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from . import show as display
+from .options import ModelFolder, Quiet
+
+app = typer.Typer(
+    help="Look into model folders, and average them.\n\nExample: nmt checkpoint show runs/sample",
+    rich_markup_mode=None,
+    no_args_is_help=True,
+)
+Models = Annotated[
+    list[Path],
+    typer.Argument(metavar="MODEL...", show_default=False, help="A run folder, or the checkpoint folders to average."),
+]
+
+
+@app.command()
+def show(model: ModelFolder, quiet: Quiet = False) -> None:
+    """Print what MODEL holds: settings, sizes, vocabulary, origin; of a run, also every checkpoint with its scores.
+
+    Reads the folder; writes to stdout.
+
+    Example: nmt checkpoint show runs/sample
+    """
+    from nmt.checkpoint.report import about, checkpoints
+    from nmt.score.report import table
+
+    for line in table(about(model)):
+        print(line)
+    if rows := checkpoints(model):
+        print()
+        for line in table(rows):
+            print(line)
+
+
+@app.command()
+def average(
+    models: Models,
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", show_default=False, help="Folder to write.")],
+    last: Annotated[
+        int | None, typer.Option(min=1, metavar="N", show_default=False, help="Average a run's newest N.")
+    ] = None,
+    best: Annotated[
+        int | None, typer.Option(min=1, metavar="N", show_default=False, help="Average a run's best N by validation.")
+    ] = None,
+    by: Annotated[Literal["loss", "bleu", "chrf"], typer.Option(help="What --best goes by.")] = "bleu",
+    quiet: Quiet = False,
+) -> None:
+    """Average checkpoints into a model folder that is complete in itself.
+
+    Reads the checkpoint folders named, or those that --last or --best choose of one run; writes DIR, whole. The order
+    in which they are named does not matter.
+
+    Example: nmt checkpoint average runs/sample --last 5 --output averaged
+    """
+    from nmt.checkpoint.average import average_into, choose
+
+    if last and best:
+        raise typer.BadParameter("--last and --best do not go together")
+    if (last or best) and len(models) > 1:
+        raise typer.BadParameter("--last and --best choose among the checkpoints of one run; name the run alone")
+    display.progress(average_into(output, choose(models, last=last, best=best, by=by)))
