@@ -29,6 +29,7 @@ COMMANDS: dict[str, str] = {  # in the order of --help; cli/FILE.py holds a func
     "encode": "encode",
     "decode": "decode",
     "recipe": "recipe",
+    "checkpoint": "checkpoint",
     "download": "download",
 }
 PLAIN_HELP: dict[str, Any] = {"rich_markup_mode": None, "add_completion": False, "pretty_exceptions_enable": False}
