@@ -7,6 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from nmt.corpus.lines import read_lines
 from nmt.errors import DataError, ModelError
 from nmt.files import write_text_whole
 
@@ -40,8 +41,6 @@ class Truecaser:
     @classmethod
     def load(cls, path: Path) -> Truecaser:
         """A model that `save` wrote. Raises ModelError when it is missing or damaged."""
-        from nmt.corpus.lines import read_lines
-
         forms: dict[str, Counter[str]] = {}
         try:
             for number, line in enumerate(read_lines(path), 1):

@@ -19,7 +19,7 @@ from nmt.errors import NmtError
 
 Pairs = Sequence[tuple[str, str]]
 _SMALL = 200_000
-"""Pairs below which starting processes takes longer than it saves; a twentieth of it where Moses mode makes work heavy."""
+"""Pairs below which starting processes costs more than it saves; a twentieth of it in Moses mode, which is slow."""
 
 
 class Verdict(NamedTuple):
