@@ -25,17 +25,29 @@ def split_long(text: str, limit: int, encode: Encode) -> list[list[int]]:
 
 
 def _at_sentences(text: str, limit: int, encode: Encode) -> list[list[int]]:
-    parts = []
-    for group in _pack(_SENTENCE.findall(text), limit, encode, even=False):
-        parts.extend(_whole(group, limit, encode) or _at_spaces(group, limit, encode))
-    return parts
+    units = _SENTENCE.findall(text)
+    return [part for group in _pack(units, limit, encode) for part in _fitting(group, limit, encode, _at_spaces)]
 
 
 def _at_spaces(text: str, limit: int, encode: Encode) -> list[list[int]]:
-    parts = []
-    for group in _pack(_WORD.findall(text), limit, encode, even=True):
-        parts.extend(_whole(group, limit, encode) or _anywhere(group, limit, encode))
-    return parts
+    units = _WORD.findall(text)
+    return [
+        part for group in _pack(units, limit, encode, even=True) for part in _fitting(group, limit, encode, _anywhere)
+    ]
+
+
+def _fitting(units: Sequence[str], limit: int, encode: Encode, cut: Callable[..., list[list[int]]]) -> list[list[int]]:
+    """The units as one part if they fit together, else in halves; a unit too long by itself is `cut`."""
+    text = "".join(units).strip()
+    if not text:
+        return []
+    (ids,) = encode([text])
+    if len(ids) <= limit:
+        return [ids]
+    if len(units) == 1:
+        return cut(text, limit, encode)
+    half = len(units) // 2
+    return _fitting(units[:half], limit, encode, cut) + _fitting(units[half:], limit, encode, cut)
 
 
 def _anywhere(text: str, limit: int, encode: Encode) -> list[list[int]]:
@@ -47,10 +59,7 @@ def _anywhere(text: str, limit: int, encode: Encode) -> list[list[int]]:
     pieces = [text[i:j] for i, j in pairwise(cuts)]
     if len(pieces) == 1:  # one letter under a heap of accents: nowhere is a good place
         pieces = [text[: len(text) // 2], text[len(text) // 2 :]]
-    parts = []
-    for piece in pieces:
-        parts.extend(_whole(piece, limit, encode) or _anywhere(piece, limit, encode))
-    return parts
+    return [part for piece in pieces for part in _fitting([piece], limit, encode, _anywhere)]
 
 
 def _before_character(text: str, place: int) -> int:
@@ -62,24 +71,18 @@ def _before_character(text: str, place: int) -> int:
     return place
 
 
-def _whole(text: str, limit: int, encode: Encode) -> list[list[int]]:
-    """`text` as one part, or no part when it is too long."""
-    (ids,) = encode([text])
-    return [ids] if len(ids) <= limit else []
-
-
-def _pack(units: Sequence[str], limit: int, encode: Encode, *, even: bool) -> list[str]:
-    """Neighbouring units joined while they fit `limit` ids; `even` fills all groups alike instead of the first full."""
-    sizes = [len(ids) for ids in encode(units)]
-    goal = limit
-    if even:
-        goal = math.ceil(sum(sizes) / max(math.ceil(sum(sizes) / limit), 1))
+def _pack(units: Sequence[str], limit: int, encode: Encode, *, even: bool = False) -> list[list[str]]:
+    """Neighbouring units while they seem to fit `limit` ids together; `even` fills all groups about alike."""
+    sizes = [len(ids) for ids in encode([unit.strip() for unit in units])]
+    (whole,) = map(len, encode(["".join(units)]))
+    scale = whole / max(sum(sizes), 1)  # ids of a unit by itself may be fewer or more than in its place
+    goal = math.ceil(whole / max(math.ceil(whole / limit), 1)) if even else limit
     groups: list[list[str]] = []
-    filled = 0
+    filled = 0.0
     for unit, size in zip(units, sizes, strict=True):
-        if not groups or filled + size > goal:
+        if not groups or filled + size * scale > goal:
             groups.append([])
-            filled = 0
+            filled = 0.0
         groups[-1].append(unit)
-        filled += size
-    return [text for group in groups if (text := "".join(group).strip())]
+        filled += size * scale
+    return groups

@@ -1,0 +1,77 @@
+"""Tiny models with random weights: flat distributions make every fault of search visible at once."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from functools import cache
+from pathlib import Path
+
+import torch
+
+from nmt.corpus.clean import Cleaner
+from nmt.model.config import TransformerConfig
+from nmt.model.seq2seq import Seq2Seq
+from nmt.search.config import SearchConfig
+from nmt.search.translate import Translator
+from nmt.subwords.learn import learn
+from nmt.subwords.vocabulary import Vocabulary
+
+WORDS = ["".join(letters) for letters in itertools.product("bdgk", "aeo", "lmnr")]
+
+
+def sentences(count: int, longest: int = 8, seed: int = 13) -> list[str]:
+    """Made-up sentences of 1 to `longest` words."""
+    draw = random.Random(seed)
+    return [" ".join(draw.choices(WORDS, k=draw.randint(1, longest))) for _ in range(count)]
+
+
+def learn_vocabulary(folder: Path, size: int = 340) -> Path:
+    """A subword model of the made-up words, bytes included, in `folder`."""
+    text = folder / "words.txt"
+    text.write_text("\n".join(sentences(400)) + "\n", encoding="utf-8")
+    path = folder / "vocabulary.model"
+    settings = {"kind": "bpe", "byte_fallback": True, "split_digits": True, "character_coverage": 1.0}
+    for _ in learn([text], path, size=size, sentences=10_000, seed=1, **settings):
+        pass
+    return path
+
+
+CONFIG = TransformerConfig.model_validate(
+    {
+        "width": 16,
+        "feedforward": 32,
+        "encoder_layers": 1,
+        "decoder_layers": 2,
+        "attention": {"heads": 2},
+        "tie_embeddings": "none",
+        "dropout": 0.5,
+    }
+)
+
+
+@cache
+def random_model(size: int, seed: int = 7, config: TransformerConfig = CONFIG) -> Seq2Seq:
+    """A model that has learned nothing, with weights so large that it has opinions, and that half its lines end."""
+    model = config.build(size, size, 0)
+    model.initialize(torch.Generator().manual_seed(seed))
+    with torch.no_grad():
+        for weight in model.parameters():
+            if weight.dim() > 1:
+                weight.mul_(4)
+        model.output_weight_VD[Vocabulary.eos].mul_(1.5)
+    return model.eval()
+
+
+def translator(path: Path, language: str = "de", limit: int = 64, model: Seq2Seq | None = None) -> Translator:
+    """A translator around a random model and the vocabulary at `path`."""
+    vocabulary = Vocabulary.load(path)
+    return Translator(
+        model or random_model(len(vocabulary)),
+        vocabulary,
+        vocabulary,
+        Cleaner("en"),
+        Cleaner(language),
+        max_source_tokens=limit,
+        settings=SearchConfig(max_extra_tokens=5),
+    )

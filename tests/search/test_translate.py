@@ -1,0 +1,285 @@
+"""Text to text: every line in its place, and nothing but model, line and settings in its translation."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from search.models import CONFIG, random_model, sentences, translator
+
+from nmt.corpus.lines import is_blank
+from nmt.errors import NmtError
+from nmt.model.config import TransformerConfig
+from nmt.search.feed import live
+from nmt.search.translate import Translator
+from nmt.search.translation import Candidate, Translation
+from nmt.subwords.vocabulary import Vocabulary
+
+BLANKS = ["", " ", "\t", "\u00a0", "\u3000", "\u200b", "\ufeff", " \u200b \t"]
+
+
+def same(one: Translation, other: Translation, tolerance: float = 1e-4) -> bool:
+    """Whether two translations of a line agree in tokens exactly and in scores closely."""
+    tokens = [c.tokens for c in one.alternatives] == [c.tokens for c in other.alternatives]
+    pairs = zip(one.alternatives, other.alternatives, strict=True)
+    return tokens and all(abs(a.score - b.score) < tolerance for a, b in pairs)
+
+
+@pytest.fixture(scope="module")
+def mixed() -> list[str]:
+    return sentences(120, 30, seed=5)
+
+
+@pytest.mark.parametrize("beam", [1, 5])
+@pytest.mark.parametrize(
+    "how", [{"batch_tokens": 1}, {"batch_tokens": 200}, {"batch_lines": 3}, {"buffer_lines": 7}, {"buffer_lines": 1}]
+)
+def test_batches_and_buffers_change_nothing(
+    random_translator: Translator, mixed: list[str], beam: int, how: dict[str, int]
+) -> None:
+    usual = list(random_translator.stream(mixed, beam=beam))
+    assert len({t.best.tokens for t in usual}) > 30  # translations that differ: otherwise this proves nothing
+    assert {t.best.finished for t in usual} == {True, False}
+    other = list(random_translator.stream(mixed, beam=beam, **how))
+    assert [t.text for t in other] == [t.text for t in usual]
+    assert all(map(same, usual, other))
+
+
+@pytest.mark.parametrize("beam", [1, 4])
+def test_order_and_neighbours_change_nothing(random_translator: Translator, mixed: list[str], beam: int) -> None:
+    usual = list(random_translator.stream(mixed, beam=beam))
+    backwards = list(random_translator.stream(mixed[::-1], beam=beam))[::-1]
+    among_others = list(random_translator.stream([*mixed[:10], "", *sentences(9, 60, seed=2)], beam=beam))
+    assert all(map(same, usual, backwards))
+    assert all(map(same, usual[:10], among_others[:10]))
+
+
+@pytest.mark.parametrize("kind", ["rotary", "learned"])
+@pytest.mark.parametrize("norm", ["pre", "post"])
+def test_the_law_holds_for_every_kind_of_position(vocabulary_path: Path, kind: str, norm: str) -> None:
+    config = TransformerConfig.model_validate({**CONFIG.model_dump(), "position": {"kind": kind}, "norm": norm})
+    ours = translator(vocabulary_path, model=random_model(340, config=config))
+    lines = sentences(30, 20, seed=8)
+    assert all(map(same, ours.stream(lines), ours.stream(lines, batch_tokens=1)))
+
+
+def test_a_model_in_training_translates_without_dropout_and_stays_in_training(vocabulary_path: Path) -> None:
+    ours = translator(vocabulary_path)
+    lines = sentences(20)
+    before = ours.translate(lines)
+    ours.model.train()
+    try:
+        assert ours.translate(lines) == before
+        assert ours.model.training
+        assert torch.is_grad_enabled()
+    finally:
+        ours.model.eval()
+
+
+@settings(deadline=None, max_examples=25)
+@given(
+    lines=st.lists(st.one_of(st.sampled_from(BLANKS), st.text(st.characters(exclude_categories=["Cs"]), max_size=12))),
+    buffer=st.integers(1, 5),
+)
+def test_any_lines_give_as_many_lines_and_blank_ones_stay_blank(
+    random_translator: Translator, lines: list[str], buffer: int
+) -> None:
+    translations = list(random_translator.stream(lines, buffer_lines=buffer, beam=2))
+    assert [t.number for t in translations] == list(range(len(lines)))
+    assert [t.source for t in translations] == lines
+    for line, translation in zip(lines, translations, strict=True):
+        assert len(translation.text.splitlines()) <= 1
+        assert "\n" not in translation.text
+        if is_blank(line):
+            assert (translation.text, translation.score) == ("", 0.0)
+
+
+def test_blank_lines_never_reach_the_model(vocabulary_path: Path) -> None:
+    class Untouchable:
+        """Has no weights and answers nothing."""
+
+        training = False
+
+        def to(self, *_: object) -> Untouchable:
+            return self
+
+        def modules(self) -> list[object]:
+            return []
+
+        eval = train = to
+
+    vocabulary = Vocabulary.load(vocabulary_path)
+    ours = translator(vocabulary_path)
+    ours.model = Untouchable()  # type: ignore[assignment]
+    assert ours.translate(BLANKS) == [""] * len(BLANKS)
+    assert len(vocabulary) == 340
+
+
+def test_no_lines_give_no_lines(random_translator: Translator) -> None:
+    assert random_translator.translate([]) == []
+
+
+def test_long_lines_are_split_named_and_leave_their_neighbours_alone(random_translator: Translator) -> None:
+    lines = ["bal kor", "dem " * 1499 + "dem", "gom"]
+    one, long, other = random_translator.stream(lines)
+    assert [one.text, other.text] == random_translator.translate(["bal kor", "gom"])
+    count = len(random_translator.source_vocabulary.encode(lines[1]))
+    parts = -(-count // 63)
+    assert long.cautions == (f"line 2: {count:,} tokens, limit 64 with the end mark: split into {parts} parts",)
+    assert long.best.tokens
+    assert not one.cautions
+    assert not other.cautions
+
+
+def test_a_split_line_is_its_parts_rejoined(random_translator: Translator) -> None:
+    first, second = "bal kor dem gom ban bar bel.", "kor dem gom! "
+    limit = len(random_translator.source_vocabulary.encode(first)) + 1
+    (whole,) = random_translator.stream([f"{first} {second}"], max_source_tokens=limit)
+    parts = list(random_translator.stream([first, second.strip()]))
+    assert whole.text == " ".join(part.text for part in parts)
+    assert whole.best.log_probability == pytest.approx(sum(p.best.log_probability for p in parts), abs=1e-4)
+
+
+@pytest.mark.parametrize(("language", "joiner"), [("de", " "), ("ko", " "), ("zh", ""), ("ja", ""), ("zh-TW", "")])
+def test_parts_are_joined_as_the_language_joins_sentences(vocabulary_path: Path, language: str, joiner: str) -> None:
+    ours = translator(vocabulary_path, language)
+    limit = len(ours.source_vocabulary.encode("bal kor.")) + 1
+    (joined,) = ours.translate(["bal kor. dem gom."], max_source_tokens=limit)
+    assert joined == joiner.join(ours.translate(["bal kor.", "dem gom."]))
+
+
+def test_the_limit_counts_the_end_mark(random_translator: Translator) -> None:
+    line = "bal kor dem gom"
+    tokens = len(random_translator.source_vocabulary.encode(line))
+    (fits,) = random_translator.stream([line], max_source_tokens=tokens + 1)
+    (split,) = random_translator.stream([line], max_source_tokens=tokens)
+    assert not fits.cautions
+    assert split.cautions
+
+
+@pytest.mark.parametrize("extra", [0, 3, 50])
+@pytest.mark.parametrize("beam", [1, 4])
+def test_no_translation_is_longer_than_its_source_allows(random_translator: Translator, extra: int, beam: int) -> None:
+    lines = ["???", "zzzz qqqq", "bal bal bal bal bal bal bal bal", ".", *sentences(20)]
+    for translation in random_translator.stream(lines, beam=beam, max_extra_tokens=extra):
+        assert len(translation.best.tokens) <= len(translation.source_tokens) + extra
+        if not translation.best.finished:
+            assert len(translation.best.tokens) == len(translation.source_tokens) + extra
+
+
+def test_learned_positions_are_never_overrun(vocabulary_path: Path) -> None:
+    position = {"kind": "learned", "length": 12}
+    config = TransformerConfig.model_validate({**CONFIG.model_dump(), "position": position})
+    ours = translator(vocabulary_path, model=random_model(340, config=config))
+    long = "bal kor dem gom ban bar bel kar " * 4
+    (translation,) = ours.stream([long], max_extra_tokens=50)
+    assert translation.cautions[0].startswith("line 1: ")
+    (scored,) = ours.rescore([long], [long])
+    assert not scored.finished
+    assert ours.rescore(["bal"], ["kor"])[0].finished
+
+
+@pytest.mark.parametrize("penalty", ["gnmt:0.6", "average:1", "none", "average:-0.5"])
+def test_n_best_lists_are_full_distinct_and_sorted(random_translator: Translator, penalty: str) -> None:
+    lines = sentences(10, seed=3)
+    firsts = random_translator.translate(lines, beam=8, length_penalty=penalty)
+    for first, translation in zip(
+        firsts, random_translator.stream(lines, beam=8, n_best=8, length_penalty=penalty), strict=True
+    ):
+        assert translation.text == first
+        assert len({c.tokens for c in translation.alternatives}) == 8
+        scores = [c.score for c in translation.alternatives]
+        assert scores == sorted(scores, reverse=True)
+
+
+def test_n_best_lists_of_split_lines_are_sorted_and_full(random_translator: Translator) -> None:
+    (translation,) = random_translator.stream(["bal kor. dem gom."], n_best=4, beam=4, max_source_tokens=10)
+    scores = [c.score for c in translation.alternatives]
+    assert scores == sorted(scores, reverse=True)
+    assert len({c.tokens for c in translation.alternatives}) == 4
+
+
+def forced(ours: Translator, lines: list[str], penalty: str) -> list[tuple[Candidate, Candidate]]:
+    """Found candidates and their forced scores: those whose text has the very tokens that search chose."""
+    found = [
+        (t.source, c) for t in ours.stream(lines, n_best=4, beam=4, length_penalty=penalty) for c in t.alternatives
+    ]
+    pairs = [(source, c) for source, c in found if tuple(ours.target_vocabulary.pieces(c.text)) == c.tokens]
+    scored = ours.rescore([source for source, _ in pairs], [c.text for _, c in pairs], length_penalty=penalty)
+    return list(zip((c for _, c in pairs), scored, strict=True))
+
+
+@pytest.mark.parametrize("penalty", ["none", "gnmt:0.6", "average:1"])
+def test_the_forced_score_is_the_score_of_search(random_translator: Translator, penalty: str) -> None:
+    pairs = forced(random_translator, sentences(50, 20, seed=4), penalty)
+    assert len(pairs) > 20
+    for found, scored in pairs:
+        assert scored.log_probability == pytest.approx(found.log_probability, abs=1e-4)
+        assert scored.score == pytest.approx(found.score, abs=1e-4)
+        assert scored.token_log_probabilities == pytest.approx(found.token_log_probabilities, abs=1e-4)
+
+
+def test_rescoring_does_not_depend_on_batches(random_translator: Translator) -> None:
+    sources, targets = sentences(60, 20, seed=1), sentences(60, 30, seed=2)
+    usual = [c.score for c in random_translator.rescore(sources, targets)]
+    for how in ({"batch_tokens": 1}, {"batch_tokens": 99}, {"buffer_lines": 7}):
+        assert [c.score for c in random_translator.rescore(sources, targets, **how)] == pytest.approx(usual, abs=1e-4)
+
+
+def test_blank_lines_are_scored_like_any_but_for_pairs_of_them(random_translator: Translator) -> None:
+    blank, empty_target, empty_source = random_translator.rescore([" ", "bal", ""], ["", "", "bal"])
+    assert blank.score == 0
+    assert empty_target.score < 0
+    assert len(empty_target.token_log_probabilities) == 1
+    assert empty_source.score < 0
+
+
+def test_unequal_counts_are_an_error(random_translator: Translator) -> None:
+    with pytest.raises(ValueError, match="shorter"):
+        random_translator.rescore(["bal", "kor"], ["bal"])
+
+
+def test_unfit_settings_are_refused_before_anything_is_read(random_translator: Translator) -> None:
+    def unread() -> object:
+        raise AssertionError
+        yield
+
+    with pytest.raises(NmtError, match="beam = 4"):
+        random_translator.stream(unread(), n_best=5)  # type: ignore[arg-type]
+    with pytest.raises(NmtError, match="length_penalty"):
+        random_translator.stream(unread(), length_penalty="0.6")  # type: ignore[arg-type]
+    with pytest.raises(NmtError, match="beams"):
+        random_translator.stream(unread(), beams=3)  # type: ignore[arg-type]
+
+
+def test_lines_that_come_one_by_one_are_answered_one_by_one(random_translator: Translator) -> None:
+    """The next question is asked only after the answer: whoever waits for more lines would wait for ever."""
+    answers: list[str] = []
+
+    def driver() -> object:
+        for number, line in enumerate(["bal", "", "kor dem"]):
+            assert len(answers) == number
+            yield line
+            while len(answers) == number:
+                yield None
+
+    for translation in random_translator.stream(driver(), buffer_lines=100):  # type: ignore[arg-type]
+        answers.append(translation.text)
+    assert answers == random_translator.translate(["bal", "", "kor dem"])
+
+
+def test_lines_read_by_a_thread_are_translated_alike(random_translator: Translator) -> None:
+    lines = sentences(50)
+    random.Random(1).shuffle(lines)
+    assert random_translator.translate(live(lines)) == random_translator.translate(lines)  # type: ignore[arg-type]
+
+
+def test_bfloat16_is_close_and_the_default_exact(random_translator: Translator) -> None:
+    (exact,) = random_translator.rescore(["bal kor"], ["dem"])
+    (rough,) = random_translator.rescore(["bal kor"], ["dem"], precision="bfloat16")
+    assert rough.score == pytest.approx(exact.score, rel=0.1)
+    assert rough.score != exact.score
