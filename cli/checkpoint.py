@@ -60,10 +60,10 @@ def average(
 
     Example: nmt checkpoint average runs/sample --last 5 --output averaged
     """
-    from nmt.checkpoint.average import average_into, choose
+    from nmt.checkpoint.average import average_named
 
     if last and best:
         raise typer.BadParameter("--last and --best do not go together")
     if (last or best) and len(models) > 1:
         raise typer.BadParameter("--last and --best choose among the checkpoints of one run; name the run alone")
-    display.progress(average_into(output, choose(models, last=last, best=best, by=by)))
+    display.progress(average_named(models, output, last=last, best=best, by=by))

@@ -41,15 +41,9 @@ def average_into(folder: Path, chosen: Sequence[Path], translate: SearchConfig |
     """Make `folder` a complete model, with its card, whose weights are the mean of those of `chosen`.
 
     `translate` replaces the search settings that the checkpoints hold. Raises ModelError for checkpoints of different
-    models, OutputError when `folder` holds something that is not a model, or cannot be written.
+    models, OutputError when `folder` cannot be written.
     """
-    if (
-        folder.exists()
-        and not (folder / layout.DESCRIPTION).is_file()
-        and (not folder.is_dir() or any(folder.iterdir()))
-    ):
-        raise OutputError(f"{folder}: is there and is not a model folder; it is not replaced", "choose another name")
-    yield Notice(f"averaging {len(chosen)} checkpoints: {', '.join(path.name for path in chosen)}")
+    yield Notice(f"averaging {', '.join(path.name for path in chosen)}")
     mean = average(chosen)
     description = layout.read_description(chosen[0])
     steps = sorted({step for path in chosen for step in layout.read_description(path).origin.steps})
@@ -76,6 +70,19 @@ def check_alike(folders: Sequence[Path]) -> None:
                 )
         if read_shapes(folder / layout.WEIGHTS) != shapes:
             raise ModelError(f"{folder}: its weights have other shapes than those of {first}", "average one run's")
+
+
+def average_named(
+    models: Sequence[Path], output: Path, *, last: int | None = None, best: int | None = None, by: str = "bleu"
+) -> Iterator[Event]:
+    """Average the last or the best checkpoints of the one run named, or the folders named, into `output`.
+
+    Raises ModelError, and OutputError when `output` holds something that is not a model: that is never replaced.
+    """
+    taken = output.exists() and not (output / layout.DESCRIPTION).is_file()
+    if taken and (not output.is_dir() or any(output.iterdir())):
+        raise OutputError(f"{output}: is there and is not a model folder; it is not replaced", "choose another name")
+    yield from average_into(output, choose(models, last=last, best=best, by=by))
 
 
 def choose(models: Sequence[Path], *, last: int | None = None, best: int | None = None, by: str = "bleu") -> list[Path]:

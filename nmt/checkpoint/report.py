@@ -20,7 +20,7 @@ def about(model: Path) -> list[Row]:
     shapes = read_shapes(folder / layout.WEIGHTS)
     settings = description.model.model_dump(mode="json", exclude_none=True)
     origin, languages = description.origin, description.languages
-    rows = [
+    rows: list[Row] = [
         ("folder", str(folder)),
         ("languages", f"{languages.source} → {languages.target}"),
         ("parameters", f"{sum(prod(shape) for shape in shapes.values()):,} in {len(shapes)} tensors"),
