@@ -13,11 +13,36 @@ from pydantic import BaseModel, Field, model_validator
 from nmt.corpus.config import DataConfig, LanguagesConfig, PreprocessConfig
 from nmt.errors import RecipeError
 from nmt.model.config import ModelConfig, TransformerConfig
-from nmt.schema import Config, Location, check, read_toml
+from nmt.schema import EVERY_KEY, Config, Location, check, read_toml
 from nmt.score.config import ScoreConfig
 from nmt.search.config import SearchConfig
 from nmt.subwords.config import SubwordConfig
 from nmt.train.config import AverageConfig, TrainConfig
+
+ELSEWHERE = {  # what other toolkits call some keys
+    "learning_rate": "peak in [train.schedule]",
+    "lr": "peak in [train.schedule]",
+    "lr_scheduler": "kind in [train.schedule]",
+    "warmup": "warmup_steps in [train.schedule]",
+    "weight_decay": "weight_decay in [train.optimizer]",
+    "adam_betas": "beta1 and beta2 in [train.optimizer]",
+    "max_steps": "steps in [train]",
+    "max_updates": "steps in [train]",
+    "max_epochs": "epochs in [train]",
+    "batch_size": "batch_tokens in [train]",
+    "max_tokens": "batch_tokens in [train]",
+    "update_freq": "accumulate in [train]",
+    "grad_clip": "clip_norm in [train]",
+    "early_stopping": "patience in [train]",
+    "beam_size": "beam in [translate]",
+    "vocab_size": "size in [bpe]",
+    "vocabulary_size": "size in [bpe]",
+    "merge_operations": "size in [bpe]",
+    "hidden_size": "width in [model]",
+    "layers": "encoder_layers and decoder_layers in [model]",
+    "heads": "heads in [model.attention]",
+    "lowercase": "lowercase of a metric in [score]",
+}
 
 
 class Recipe(Config):
@@ -58,7 +83,7 @@ def read(path: Path, overrides: Sequence[str] = ()) -> Recipe:
     for override in overrides:
         location = _override(values, override)
         places[location] = f"--set {'.'.join(map(str, location))}"
-    recipe = check(Recipe, values, str(path), text, places)
+    recipe = check(Recipe, values, str(path), text, places, ELSEWHERE)
     return Recipe.model_validate(_plain(recipe, path.parent))
 
 
@@ -115,9 +140,7 @@ def _step(here: Any, part: str, key: str) -> str | int:
     if isinstance(here, dict):
         return part
     if not isinstance(here, list):
-        raise RecipeError(
-            f"--set {key}: {part} is asked of {here!r}, which is no table", "nmt recipe show prints the keys"
-        )
+        raise RecipeError(f"--set {key}: what stands before {part} is {here!r}, not a table", EVERY_KEY)
     if not part.isdecimal() or int(part) > len(here):
         raise RecipeError(
             f"--set {key}: {part} is not a place in a list of {len(here)}",

@@ -137,10 +137,12 @@ def check(
     source: str,
     text: str = "",
     places: Mapping[Location, str] | None = None,
+    elsewhere: Mapping[str, str] | None = None,
 ) -> C:
     """`values` as a `config`. Raises one RecipeError that names every broken rule with file, line and key.
 
-    `source` is the file's name and `text` what it holds; `places` names where values from elsewhere came from.
+    `source` is the file's name and `text` what it holds; `places` names where values from elsewhere came from, and
+    `elsewhere` tells what stands for keys that people bring along from other programs.
     """
     try:
         return config.model_validate(values)
@@ -151,8 +153,9 @@ def check(
             if item["type"] == "too_short" and any(_beneath(other["loc"], item["loc"]) for other in items):
                 continue  # pydantic does not count the invalid items
             location = _plain_location(item["loc"], values)
-            problem, hint = _say(config, location, item)
-            problems.append(f"{_place(location, source, text, places or {})}: {problem}")
+            key = (*location, "kind") if item["type"] == "union_tag_invalid" else location
+            problem, hint = _say(config, location, item, elsewhere or {})
+            problems.append(f"{_place(key, source, text, places or {})}: {problem}")
             hints.append(hint)
         if len(problems) > 1:
             problems = [
@@ -171,6 +174,9 @@ def _place(location: Location, source: str, text: str, places: Mapping[Location,
         if location[:length] in places:
             return places[location[:length]]
     line = line_of(text, location) if text else None
+    made = [place for where, place in places.items() if where[: len(location)] == location]
+    if made and location and not line:  # a table that stands in no file
+        return made[0]
     return f"{source}:{line}" if line else source
 
 
@@ -195,14 +201,14 @@ def _table(location: Location) -> str:
     return f"[{'.'.join(names)}] " if names else ""
 
 
-def _say(config: type[BaseModel], location: Location, item: Any) -> tuple[str, str]:
+def _say(config: type[BaseModel], location: Location, item: Any, elsewhere: Mapping[str, str]) -> tuple[str, str]:
     """The problem without its place, and a hint or an empty string."""
     key, where = (str(location[-1]) if location else ""), _table(location[:-1])
     if location and isinstance(location[-1], int):
         key, where = f"entry {location[-1] + 1}", _table(location)
     kind, given = item["type"], item["input"]
     if kind == "extra_forbidden":
-        return f"{where}{key} is not a known key", _known_key(config, item["loc"], key)
+        return f"{where}{key} is not a known key", _known_key(config, item["loc"], key, elsewhere)
     if kind == "missing":
         return f"{where}{key} is missing", f"add {key} = …"
     if kind in {"union_tag_invalid", "literal_error"}:
@@ -224,7 +230,7 @@ def _say(config: type[BaseModel], location: Location, item: Any) -> tuple[str, s
     return f"{where}{key}{shown}: {message}", ""
 
 
-def _known_key(config: type[BaseModel], location: Location, key: str) -> str:
+def _known_key(config: type[BaseModel], location: Location, key: str, elsewhere: Mapping[str, str]) -> str:
     """What may have been meant by an unknown key at pydantic's `location`."""
     names = sorted({name for model in models_at(config, location[:-1]) for name in model.model_fields})
     tag = location[-2] if len(location) > 1 else None
@@ -233,9 +239,9 @@ def _known_key(config: type[BaseModel], location: Location, key: str) -> str:
         return f"{key} belongs to kind = {' or '.join(repr(_tag(m)) for m in siblings)}"
     for name in difflib.get_close_matches(key, names, n=1, cutoff=0.6):
         return f"did you mean {name}?"
-    elsewhere = dict(_keys(config))
-    for name in difflib.get_close_matches(key, elsewhere, n=1, cutoff=0.75):
-        return f"did you mean {name} in {elsewhere[name] or 'the top'}?"
+    known = {name: f"{name} in {table or 'the top'}" for name, table in _keys(config)} | dict(elsewhere)
+    for name in difflib.get_close_matches(key, known, n=1, cutoff=0.7):
+        return f"did you mean {known[name]}?"
     alike = difflib.get_close_matches(key, names, n=3, cutoff=0.3)
     return f"the nearest keys are {', '.join(alike)}" if alike else f"valid keys: {', '.join(names)}"
 
