@@ -108,7 +108,7 @@ def _plain(value: Any, folder: Path | None = None) -> Any:
 
 def _located(path: Path, folder: Path) -> Path:
     """`path` from `folder`, absolute and without ``..`` (unless a symbolic link makes that another file)."""
-    whole = folder / path.expanduser()
+    whole = folder / os.path.expanduser(path)
     short = Path(os.path.abspath(whole))
     return short if short.resolve() == whole.resolve() else whole.resolve()
 
