@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import codecs
 import io
+import os
 import re
 import stat
 import sys
@@ -155,7 +156,13 @@ def _open_input(path: Path | str, name: str) -> Iterator[BinaryIO]:
     if str(path) == "-":
         if sys.stdin is None:
             raise DataError("stdin: is closed", "name a file")
-        yield cast(BinaryIO, sys.stdin.buffer)
+        try:  # a reader of our own: a thread that waits in sys.stdin's would make Python abort when it ends
+            stdin = open(os.dup(sys.stdin.fileno()), "rb")  # noqa: SIM115
+        except (OSError, ValueError, AttributeError):  # replaced by something that is no file
+            yield cast(BinaryIO, sys.stdin.buffer)
+            return
+        with stdin:
+            yield stdin
         return
     path = Path(path)
     try:
