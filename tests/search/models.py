@@ -75,3 +75,26 @@ def translator(path: Path, language: str = "de", limit: int = 64, model: Seq2Seq
         max_source_tokens=limit,
         settings=SearchConfig(max_extra_tokens=5),
     )
+
+
+def save_folder(folder: Path, vocabulary_path: Path, languages: tuple[str, str] = ("en", "de"), limit: int = 64) -> Path:
+    """A complete model folder around the random model."""
+    from nmt.checkpoint.layout import SHARED_VOCABULARY, Description, digests
+    from nmt.checkpoint.save import save_model
+
+    model = random_model(len(Vocabulary.load(vocabulary_path)))
+    files = {SHARED_VOCABULARY: vocabulary_path}
+    description = Description.model_validate(
+        {
+            "languages": {"source": languages[0], "target": languages[1]},
+            "model": CONFIG.model_dump(),
+            "translate": {"max_extra_tokens": 5},
+            "shared_vocabulary": True,
+            "source_size": model.output_weight_VD.size(0),
+            "target_size": model.output_weight_VD.size(0),
+            "vocabulary_sha256": digests(files),
+            "max_source_tokens": limit,
+        }
+    )
+    save_model(folder, model, description, files)
+    return folder
