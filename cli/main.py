@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import importlib
+import io
 import os
 import re
 import signal
@@ -119,6 +120,8 @@ def main(argv: list[str] | None = None) -> int:
     command = typer.main.get_command(app)
     if "_NMT_COMPLETE" in os.environ:
         return int(command.main(args=arguments, prog_name="nmt", standalone_mode=False) or 0)
+    if isinstance(sys.stdout, io.TextIOWrapper):  # results are UTF-8 in any locale, and paths of any bytes can be told
+        sys.stdout.reconfigure(encoding="utf-8", errors="surrogateescape", newline="\n")
     show.silence(False)
     show.listen()
     with _sigterm_unwinds():

@@ -109,6 +109,8 @@ def _view() -> Iterator[View]:
 class View:
     """Shows nothing; the base of what shows something."""
 
+    best = ""  # the best BLEU that validation has given
+
     def line(self, text: str) -> None:
         """A line that stays."""
 
@@ -136,8 +138,12 @@ class View:
                 self.line(f"{event.stage}: done in {_span(event.seconds)}, in {event.folder}")
             case "Step":
                 total = getattr(event, "total", None) or steps
-                self.count("train", event.step, total, "updates", _step_detail(event))
+                self.count("train", event.step, total, "updates", _step_detail(event) + self.best)
+            case "Skipped":
+                self.line(f"warning: train: update {event.step:,} is left out: its loss or gradient is not finite")
             case "Validation":
+                if event.best and event.bleu is not None:
+                    self.best = f", best BLEU {event.bleu:.2f}"
                 self.line(_validation(event))
             case "Saved":
                 self.line(f"train: saved {event.path}")
@@ -232,11 +238,8 @@ def _validation(event: Any) -> str:
         value = getattr(event, name, None)
         if value is not None:
             parts.append(f"{label} {value:.2f}")
-    best = getattr(event, "best", None)
-    if best is True:
+    if event.best:
         parts.append("the best so far")
-    elif best is not None and best is not False:
-        parts.append(f"best {best:.2f}" if isinstance(best, float) else f"best {best}")
     return f"train: update {event.step:,}: validation {', '.join(parts)}"
 
 

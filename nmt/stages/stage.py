@@ -129,7 +129,7 @@ STAGES = {
             fixed=("model",),
         ),
         Stage("average", ("average", "translate"), "train", ("model",)),
-        Stage("translate", ("translate", "data.test"), "average", ("translations",)),
+        Stage("translate", ("translate", "data.test"), "average", ("translations",), ignores=("data.test.target",)),
         Stage("score", ("score", "data.test", "languages.target"), "translate", ("scores",)),
     )
 }
