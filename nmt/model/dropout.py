@@ -33,6 +33,6 @@ def thin(x: Tensor, p: float) -> Tensor:
     processor, takes twice the time, and was a fourteenth of a training step.
     """
     drop = min(round(p * LEVELS), LEVELS - 1)
-    draws = torch.empty((x.numel() + 3) // 4, dtype=torch.int64).random_(-(2**63), None)
+    draws = torch.randint(-(2**63), 2**63 - 1, ((x.numel() + 3) // 4,), dtype=torch.int64, device=x.device)
     bits = draws.view(torch.int16)[: x.numel()].view(x.shape)  # from -LEVELS / 2 to LEVELS / 2 - 1, all alike
     return (bits >= drop - LEVELS // 2).to(x.dtype).mul_(LEVELS / (LEVELS - drop))

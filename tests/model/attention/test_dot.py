@@ -150,6 +150,26 @@ def test_dropout_thins_the_weights_and_only_while_training(keys: int) -> None:
     assert abs(mixed.mean() - 1) < 0.02
 
 
+def test_the_fused_kernel_drops_out_while_training_only() -> None:
+    attention = DotAttention(WIDTH, 2, 8, 8, Position(), dropout=0.5)
+    q_BHQE, ones_BHKE = random(4, 2, 5, 8), torch.ones(4, 2, 7, 8, dtype=torch.float64)
+    torch.manual_seed(0)
+    assert attention.train().fused(q_BHQE, q_BHQE[:, :, :1].expand_as(ones_BHKE), ones_BHKE, None).std() > 0.1
+    assert_close(
+        attention.eval().fused(q_BHQE, q_BHQE, q_BHQE, None), attention.eval().mix(q_BHQE, q_BHQE, q_BHQE, None)
+    )
+
+
+@pytest.mark.parametrize("mask_dtype", [torch.float32, torch.float64], ids=str)
+def test_the_mask_may_be_of_a_wider_type_than_the_queries(mask_dtype: torch.dtype) -> None:
+    attention = DotAttention(WIDTH, 2, 8, 8, Position()).eval()
+    q_BHQE, k_BHKE = random(2, 2, 3, 8, dtype=torch.float64).bfloat16(), random(2, 2, 5, 8, seed=4).bfloat16()
+    keep_B11K = torch.ones(2, 1, 1, 5, dtype=torch.bool)
+    keep_B11K[1, ..., 2:] = False
+    mixed = attention.fused(q_BHQE, k_BHKE, k_BHKE, hide(keep_B11K, mask_dtype))
+    assert_close(mixed[1], attention.fused(q_BHQE, k_BHKE[:, :, :2], k_BHKE[:, :, :2], None)[1], rtol=0.05, atol=0.05)
+
+
 def test_a_positions_bias_joins_the_mask() -> None:
     class Near(Position):
         def bias(self, q_BHQE: torch.Tensor, keys: int, start: int = 0) -> torch.Tensor:

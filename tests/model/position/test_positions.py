@@ -59,6 +59,15 @@ def test_there_is_no_longest_sentence_with_sinusoidal_and_rotary_positions() -> 
     assert torch.equal(small.rotate(x_BHTE), large.rotate(x_BHTE))
 
 
+def test_a_table_that_grew_while_translating_is_an_ordinary_tensor() -> None:
+    sinusoidal, rotary = Sinusoidal(8, length=2), Rotary(8, length=2)
+    with torch.inference_mode():
+        sinusoidal.embed(torch.zeros(1, 60, 8))
+        rotary.rotate(torch.zeros(1, 1, 60, 8))
+    assert not sinusoidal.table_TD.is_inference()
+    assert not rotary.table_2TE.is_inference()
+
+
 def test_learned_positions_are_added_row_by_row() -> None:
     learned = Learned(8, 10)
     initial.initialize(learned, torch.Generator().manual_seed(1))
