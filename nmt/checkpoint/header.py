@@ -39,13 +39,13 @@ def read_header(path: Path) -> dict[str, Any]:
     try:
         with path.open("rb") as stream:
             size = path.stat().st_size
-            start = stream.read(8)
-            length = int.from_bytes(start, "little")
-            if start[:2] in {b"PK", b"\x80\x02"} or start[:1] == b"\x80":
+            start = stream.read(9)
+            length = int.from_bytes(start[:8], "little")
+            if start[8:] != b"{" and start.startswith((b"PK\x03\x04", b"\x80")):  # a length may begin with any byte
                 raise ModelError(f"{path}: is a pickled PyTorch file, not safetensors; nmt never opens one", again)
             if size < 8 + length or size < 8:
                 raise ModelError(f"{path}: is cut off: {size} bytes are fewer than its header tells", again)
-            header = json.loads(stream.read(length))
+            header = json.loads(start[8:] + stream.read(max(0, length - 1)))
     except OSError as error:
         raise ModelError(f"{path}: cannot be read: {error.strerror}", "check that the folder is complete") from error
     except ValueError as error:
