@@ -1,6 +1,7 @@
 """Beam search over many sentences at once.
 
-S sentences · N beam · R rows: sentences × beam · V vocabulary · T tokens so far · K best wanted · 1 broadcast
+S sentences · N beam · P hypotheses before a step: 1, then N · R rows: sentences × hypotheses · M candidates
+V vocabulary · T tokens so far · K best wanted · 1 broadcast
 
 A beam holds N hypotheses of a sentence. Those that end keep their places and the others go on with the places left,
 so a beam of 1 is greedy search. A hypothesis ends by choosing the end mark; at its sentence's limit nothing else may
@@ -12,10 +13,11 @@ are taken by ended ones. Sentences that are done leave the batch.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad as pad_columns
 
 from nmt.model.seq2seq import State, reorder, select
 from nmt.search.candidates import next_tokens
@@ -41,11 +43,12 @@ def search(
 ) -> list[list[Hypothesis]]:
     """The `n_best` best hypotheses of every sentence, best first and distinct; fewer only where fewer exist.
 
-    `state` is that of `Seq2Seq.start` with `beams=beam`. `limits_B` holds every sentence's most tokens, the end mark
-    not counted. `pad`, `bos` and whatever else is `banned` are never chosen. `n_best` is at most `beam`.
+    `state` is that of `Seq2Seq.start`, one row a sentence; the beams are made after the first token, since before it
+    they are all alike. `limits_B` holds every sentence's most tokens, the end mark not counted. `pad`, `bos` and
+    whatever else is `banned` are never chosen. `n_best` is at most `beam`.
     """
-    if not 1 <= n_best <= beam or state.beams != beam:
-        raise ValueError(f"n_best = {n_best} and beams = {state.beams} do not fit beam = {beam}")
+    if not 1 <= n_best <= beam or state.beams != 1:
+        raise ValueError(f"n_best = {n_best} and state.beams = {state.beams} do not fit beam = {beam}")
     limits = [int(limit) for limit in limits_B]
     banned = sorted({bos, pad, *banned} - {eos})
     tensors = [*state.sentences, *state.rows]
@@ -64,11 +67,16 @@ def beam_search(step: Step, state: State, beams: _Beams, bos: int, banned: Seque
         beams.finish(chosen)
         staying_S = beams.keep(chosen)
         if staying_S is not None:
-            state = select(state, staying_S)
-            chosen = chosen.of(staying_S)
-        state = reorder(state, beams.rows(chosen.parent_SN))
+            state, chosen = select(state, staying_S), chosen.of(staying_S)
+        state = replace(reorder(state, rows(chosen.parent_SN, state.beams)), beams=beams.width)
         last_R = chosen.token_SN.flatten()
     return beams.best_first()
+
+
+def rows(place_SN: Tensor, beams: int) -> Tensor:
+    """Places among the `beams` hypotheses of each sentence, as rows of the batch."""
+    first_S1 = torch.arange(0, place_SN.size(0) * beams, beams, device=place_SN.device)[:, None]
+    return (first_S1 + place_SN).flatten()
 
 
 @dataclass(frozen=True)
@@ -102,31 +110,25 @@ class _Beams:
         self.numbers = list(range(count))  # whose sentences are in the batch
         self.limits = limits
         self.limit_S = torch.tensor(limits, device=device)
-        self.live_SN = torch.full((count, beam), -torch.inf, device=device)
-        self.live_SN[:, 0] = 0  # before the first token all would be equal, so there is but one
+        self.live_SN = torch.zeros((count, 1), device=device)  # one each before the first token, then `width`
         self.places_S1 = torch.full((count, 1), beam, device=device)
         self.best_SK = torch.full((count, n_best), -torch.inf, device=device)
-        self.ids_RT = torch.empty((count * beam, 0), dtype=torch.long, device=device)
-        self.gains_RT = torch.empty((count * beam, 0), device=device)
+        self.ids_RT = torch.empty((count, 0), dtype=torch.long, device=device)
+        self.gains_RT = torch.empty((count, 0), device=device)
         self.place_N = torch.arange(beam, device=device)
-
-    def rows(self, parent_SN: Tensor) -> Tensor:
-        """Places within each sentence's beam as rows of the batch."""
-        first_S1 = torch.arange(0, parent_SN.numel(), self.width, device=parent_SN.device)[:, None]
-        return (first_S1 + parent_SN).flatten()
 
     def extend(self, log_probs_RV: Tensor, best_RN: Tensor, tokens_RN: Tensor) -> _Chosen:
         """The best continuations of each sentence, as many as it has places."""
-        sentences, width = len(self.numbers), best_RN.size(1)
-        gains, tokens = best_RN.view(sentences, -1), tokens_RN.view(sentences, -1)
-        total_SM = (self.live_SN[:, :, None] + best_RN.view(sentences, self.width, width)).flatten(1)
+        sentences, each = len(self.numbers), best_RN.size(1)
+        gains, tokens = self._filled(best_RN.view(sentences, -1), 0), self._filled(tokens_RN.view(sentences, -1), 0)
+        total_SM = (self.live_SN[:, :, None] + best_RN.view(sentences, -1, each)).flatten(1)
+        total_SM = self._filled(total_SM, -torch.inf)
         total_SN, index_SN = total_SM.topk(self.width)
         total_SN = total_SN.masked_fill(self.place_N >= self.places_S1, -torch.inf)
         token_SN = tokens.gather(1, index_SN)
         ended_SN = (token_SN == self.eos) & (total_SN > -torch.inf)
-        chosen = _Chosen(
-            total_SN, gains.gather(1, index_SN), index_SN // width, token_SN, ended_SN, torch.zeros_like(ended_SN)
-        )
+        parent_SN = (index_SN // each).clamp(max=self.live_SN.size(1) - 1)
+        chosen = _Chosen(total_SN, gains.gather(1, index_SN), parent_SN, token_SN, ended_SN, torch.zeros_like(ended_SN))
         if self.ids_RT.size(1) < min(self.limits):
             return chosen
         return self._end_at_limit(chosen, log_probs_RV[:, self.eos], tokens_RN[:, 0])
@@ -134,16 +136,22 @@ class _Beams:
     def _end_at_limit(self, chosen: _Chosen, end_R: Tensor, likeliest_R: Tensor) -> _Chosen:
         """In sentences at their limit, every hypothesis with its end mark instead."""
         full_S1 = (self.limit_S <= self.ids_RT.size(1))[:, None]
-        end_SN = end_R.view_as(self.live_SN).clamp(min=-1e9)  # impossible or not, it has to end
-        wanted_SN = likeliest_R.view_as(self.live_SN) == self.eos
+        end_SP = end_R.view_as(self.live_SN).clamp(min=-1e9)  # impossible or not, it has to end
+        total_SN = self._filled(self.live_SN + end_SP, -torch.inf)
+        wanted_SN = self._filled(likeliest_R.view_as(self.live_SN) == self.eos, False)
         return _Chosen(
-            torch.where(full_S1, self.live_SN + end_SN, chosen.total_SN),
-            torch.where(full_S1, end_SN, chosen.gain_SN),
-            torch.where(full_S1, self.place_N, chosen.parent_SN),
+            torch.where(full_S1, total_SN, chosen.total_SN),
+            torch.where(full_S1, self._filled(end_SP, 0), chosen.gain_SN),
+            torch.where(full_S1, self.place_N.clamp(max=self.live_SN.size(1) - 1), chosen.parent_SN),
             chosen.token_SN.masked_fill(full_S1, self.eos),
-            torch.where(full_S1, self.live_SN > -torch.inf, chosen.ended_SN),
+            torch.where(full_S1, total_SN > -torch.inf, chosen.ended_SN),
             full_S1 & ~wanted_SN,
         )
+
+    def _filled(self, x_SM: Tensor, value: float) -> Tensor:
+        """At least as many columns as places: before the first token, or with a tiny vocabulary, there are fewer."""
+        missing = self.width - x_SM.size(1)
+        return x_SM if missing <= 0 else pad_columns(x_SM, (0, missing), value=value)
 
     def finish(self, chosen: _Chosen) -> None:
         """Write down the hypotheses that have ended; they keep their places."""
@@ -154,9 +162,9 @@ class _Beams:
         scores_SN = scores_SN.masked_fill(~chosen.ended_SN, -torch.inf)
         self.best_SK = torch.cat([self.best_SK, scores_SN], 1).topk(self.n_best).values
         self.places_S1 = self.places_S1 - chosen.ended_SN.sum(1, keepdim=True)
-        rows = self.rows(chosen.parent_SN)[chosen.ended_SN.flatten()]
+        parents = rows(chosen.parent_SN, self.live_SN.size(1))[chosen.ended_SN.flatten()]
         columns = [x[chosen.ended_SN].tolist() for x in (chosen.total_SN, chosen.gain_SN, scores_SN, chosen.cut_SN)]
-        histories = self.ids_RT[rows].tolist(), self.gains_RT[rows].tolist()
+        histories = self.ids_RT[parents].tolist(), self.gains_RT[parents].tolist()
         for sentence, ids, gains, total, gain, score, cut in zip(
             where[:, 0].tolist(), *histories, *columns, strict=True
         ):
@@ -165,10 +173,10 @@ class _Beams:
 
     def keep(self, chosen: _Chosen) -> Tensor | None:
         """Go on with what has not ended. Returns the sentences that stay in the batch, None where all do."""
-        rows, token_R1, gain_R1 = self.rows(chosen.parent_SN), chosen.token_SN.view(-1, 1), chosen.gain_SN.view(-1, 1)
+        parents_R = rows(chosen.parent_SN, self.live_SN.size(1))
         self.live_SN = chosen.total_SN.masked_fill(chosen.ended_SN, -torch.inf)
-        self.ids_RT = torch.cat([self.ids_RT[rows], token_R1], 1)
-        self.gains_RT = torch.cat([self.gains_RT[rows], gain_R1], 1)
+        self.ids_RT = torch.cat([self.ids_RT[parents_R], chosen.token_SN.view(-1, 1)], 1)
+        self.gains_RT = torch.cat([self.gains_RT[parents_R], chosen.gain_SN.view(-1, 1)], 1)
         best_live_S = self.live_SN.amax(1)  # -inf where none goes on, which nothing can be worse than
         reachable_S = self.penalty.best(best_live_S, self.ids_RT.size(1) + 1, self.limit_S + 1)
         going_on_S = reachable_S > self.best_SK[:, -1]

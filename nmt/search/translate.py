@@ -147,7 +147,7 @@ class Translator:
         longest = math.inf if self.positions is None else self.positions - 1  # the begin mark takes one
         return search(
             self.model.step,
-            self.model.start(memory, keep_BS, settings.beam),
+            self.model.start(memory, keep_BS),
             bos=vocabulary.bos,
             eos=vocabulary.eos,
             pad=vocabulary.pad,

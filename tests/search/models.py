@@ -77,7 +77,9 @@ def translator(path: Path, language: str = "de", limit: int = 64, model: Seq2Seq
     )
 
 
-def save_folder(folder: Path, vocabulary_path: Path, languages: tuple[str, str] = ("en", "de"), limit: int = 64) -> Path:
+def save_folder(
+    folder: Path, vocabulary_path: Path, languages: tuple[str, str] = ("en", "de"), limit: int = 64
+) -> Path:
     """A complete model folder around the random model."""
     from nmt.checkpoint.layout import SHARED_VOCABULARY, Description, digests
     from nmt.checkpoint.save import save_model

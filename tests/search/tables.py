@@ -13,10 +13,10 @@ PAD, UNK, BOS, EOS = 0, 1, 2, 3
 FIRST = 4  # first ordinary token
 
 
-def start(sentences: int, beam: int) -> State:
+def start(sentences: int) -> State:
     """Nothing written yet. Each sentence remembers its number, each row its prefix, padded to 16."""
     numbers = torch.arange(sentences)
-    return State((numbers,), (torch.full((sentences * beam, 16), PAD),), beam, 0)
+    return State((numbers,), (torch.full((sentences, 16), PAD),), 1, 0)
 
 
 def stepper(logits_of: Callable[[int, tuple[int, ...]], Tensor]) -> Callable[[State, Tensor], tuple[Tensor, State]]:

@@ -24,7 +24,7 @@ Logits = Callable[[int, tuple[int, ...]], Tensor]
 def run(logits: Logits, limits: Sequence[int], beam: int, penalty: str, n_best: int = 1) -> list[list[Hypothesis]]:
     return search(
         stepper(logits),
-        start(len(limits), beam),
+        start(len(limits)),
         bos=BOS,
         eos=EOS,
         pad=PAD,
@@ -94,10 +94,8 @@ def test_stopping_early_never_changes_the_result(seed: int, beam: int, penalty: 
 
     limits, logits, form = [7, 3, 6], random_table(seed, 9), parse_penalty(penalty)
     arguments = {"bos": BOS, "eos": EOS, "pad": PAD, "limits_B": limits, "beam": beam, "banned": [UNK]}
-    eager = search(stepper(logits), start(3, beam), penalty=form, n_best=2, **arguments)
-    patient = search(
-        stepper(logits), start(3, beam), penalty=Endless(form.offset, form.exponent), n_best=2, **arguments
-    )
+    eager = search(stepper(logits), start(3), penalty=form, n_best=2, **arguments)
+    patient = search(stepper(logits), start(3), penalty=Endless(form.offset, form.exponent), n_best=2, **arguments)
     assert [[h.ids for h in hypotheses] for hypotheses in eager] == [[h.ids for h in found] for found in patient]
 
 
@@ -143,7 +141,7 @@ def test_greedy_search_is_beam_search_with_one_place(seed: int, limits: list[int
 
     logits, penalty = random_table(seed, 12, 2.0), parse_penalty("average:1")
     beams = _Beams(limits, 1, 1, EOS, penalty, torch.device("cpu"))
-    wide = beam_search(stepper(logits), start(len(limits), 1), beams, BOS, [PAD, UNK, BOS])
+    wide = beam_search(stepper(logits), start(len(limits)), beams, BOS, [PAD, UNK, BOS])
     for (ours,), (theirs,) in zip(run(logits, limits, 1, "average:1"), wide, strict=True):
         assert (ours.ids, ours.finished) == (theirs.ids, theirs.finished)
         assert ours.score == pytest.approx(theirs.score, abs=1e-5)
