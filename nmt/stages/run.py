@@ -10,6 +10,7 @@ import signal
 import time
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from nmt.errors import OutputError, RecipeError, TrainingError
@@ -25,7 +26,9 @@ from nmt.stages.stage import (
     describe_change,
     digest_inputs,
     digest_outputs,
+    followed,
     inside,
+    now,
     plain,
     read_manifest,
     staleness,
@@ -60,6 +63,8 @@ def plan(
         if stage.name not in force:
             _refuse_other_settings(stage, recipe, run)
         reasons = _reasons(stage, recipe, run, force)
+        if stage.follows in stale and not reasons:
+            reasons = [f"{stage.follows} runs before it"]
         if stage.after in stale and not reasons:
             reasons = [f"{stage.after} runs before it, and may give other results"]
         if reasons:
@@ -102,13 +107,14 @@ def _perform(stage: Stage, recipe: Recipe, run: RunFolder) -> Iterator[Event]:
     last = read_manifest(stage, run)
     inputs = digest_inputs(stage.files(recipe), last.inputs if last else {})
     settings = plain(stage.settings(recipe))
-    write_manifest(stage, run, Manifest(False, settings, inputs, before))
+    begun = Manifest("", settings, inputs, before, followed(stage, run))
+    write_manifest(stage, run, begun)
     for event in importlib.import_module(f"nmt.stages.{stage.name}").run(recipe, run):
         yield event
         if getattr(event, "interrupted", False):
             raise Interrupted(str(getattr(event, "reason", "")))
     seconds = time.monotonic() - began
-    write_manifest(stage, run, Manifest(True, settings, inputs, before, digest_outputs(stage, run)), seconds)
+    write_manifest(stage, run, replace(begun, finished=now(), outputs=digest_outputs(stage, run)), seconds)
     yield StageFinished(stage.name, seconds, str(run.path / stage.folders[0]))
 
 

@@ -91,6 +91,8 @@ class Stage:
     """Folders of the run folder that it fills; the first holds its manifest."""
     ignores: tuple[str, ...] = ()
     """Parts of `sections` that do not change the result."""
+    follows: str | None = None
+    """A stage that it runs after each time, whatever that wrote, since it adds to it."""
     fixed: tuple[str, ...] = ()
     """Parts that may not change where earlier work is gone on with; empty where a stage starts over each time."""
 
@@ -130,7 +132,13 @@ STAGES = {
         ),
         Stage("average", ("average", "translate"), "train", ("model",)),
         Stage("translate", ("translate", "data.test"), "average", ("translations",), ignores=("data.test.target",)),
-        Stage("score", ("score", "data.test", "languages.target"), "translate", ("scores",)),
+        Stage(
+            "score",
+            ("score", "data.test", "languages.target"),
+            "translate",
+            ("scores",),
+            follows="average",  # the scores go into the model's card
+        ),
     )
 }
 
@@ -157,12 +165,15 @@ def flatten(value: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
 class Manifest:
     """What a stage left behind."""
 
-    finished: bool
+    finished: str
+    """When, or empty: it was begun."""
     settings: Mapping[str, Any]
     inputs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Files read, by key: path, size, mtime_ns, sha256."""
     before: str = ""
     """Digest of what the stage before had written."""
+    followed: str = ""
+    """When the stage that it follows had finished."""
     outputs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Files written, by path inside the run folder: size, sha256."""
 
@@ -179,23 +190,36 @@ def read_manifest(stage: Stage, run: RunFolder) -> Manifest | None:
         return None
     try:
         data = read_json(path)
-        return Manifest(bool(data["finished"]), data["settings"], data["inputs"], data["before"], data["outputs"])
+        return Manifest(
+            str(data["finished"] or ""),
+            data["settings"],
+            data["inputs"],
+            data["before"],
+            data["followed"],
+            data["outputs"],
+        )
     except (NmtError, KeyError, TypeError):  # damaged: as good as none, the stage runs anew
         return None
 
 
+def now() -> str:
+    """The time for a manifest."""
+    return datetime.now(UTC).isoformat(timespec="microseconds")
+
+
 def write_manifest(stage: Stage, run: RunFolder, manifest: Manifest, seconds: float = 0.0) -> None:
-    """Keep `manifest`, and for people: when, how long, which version."""
+    """Keep `manifest`, and for people how long it took and which version."""
     path = stage.manifest(run)
     path.parent.mkdir(parents=True, exist_ok=True)
     data = {
         "stage": stage.name,
         "nmt": __version__,
-        "finished": datetime.now(UTC).isoformat(timespec="seconds") if manifest.finished else None,
+        "finished": manifest.finished or None,
         "seconds": round(seconds, 2),
         "settings": dict(manifest.settings),
         "inputs": dict(manifest.inputs),
         "before": manifest.before,
+        "followed": manifest.followed,
         "outputs": dict(manifest.outputs),
     }
     write_json(path, data)
@@ -244,7 +268,7 @@ def staleness(stage: Stage, recipe: Recipe, run: RunFolder) -> list[str]:
     if manifest is None:
         return ["has not run yet" if not any((run.path / f).exists() for f in stage.folders) else "did not finish"]
     if not manifest.finished:
-        return ["was interrupted", *_setting_reasons(stage, recipe, manifest)]
+        return ["did not finish", *_setting_reasons(stage, recipe, manifest)]
     reasons = _setting_reasons(stage, recipe, manifest)
     entries = digest_inputs(stage.files(recipe), manifest.inputs)
     reasons += [
@@ -258,7 +282,15 @@ def staleness(stage: Stage, recipe: Recipe, run: RunFolder) -> list[str]:
         before = read_manifest(STAGES[stage.after], run)
         if before is not None and before.finished and before.result() != manifest.before:
             reasons.append(f"{stage.after} gave other results")
+    if followed(stage, run) != manifest.followed:
+        reasons.append(f"{stage.follows} ran anew")
     return reasons
+
+
+def followed(stage: Stage, run: RunFolder) -> str:
+    """When the stage that `stage` follows has finished, or empty."""
+    manifest = read_manifest(STAGES[stage.follows], run) if stage.follows else None
+    return manifest.finished if manifest else ""
 
 
 def _setting_reasons(stage: Stage, recipe: Recipe, manifest: Manifest) -> list[str]:

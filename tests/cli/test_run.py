@@ -1,0 +1,97 @@
+"""`nmt run` and the commands of single stages, as typed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+STAGES = ["preprocess", "bpe", "train", "average", "translate", "score"]
+
+
+def test_one_command_leads_from_raw_text_to_a_table_of_scores_and_back_to_translation(nmt, toy: Path) -> None:
+    ended = nmt("run", "toy.toml")
+    assert ended.status == 0
+    rows = [line.split() for line in ended.out.splitlines()]
+    assert [row[:2] for row in rows[:3]] == [["test", "BLEU"], ["test", "chrF2"], ["test", "TER"]]
+    assert all("version:" in row[3] for row in rows[:3])
+    places = {row[0]: Path(row[1]) for row in rows[4:]}
+    assert set(places) == {"model", "translations", "scores", "checkpoints", "journal", "recipe"}
+    assert all(path.exists() for path in places.values())
+    for stage in STAGES:
+        assert f"{stage}: has not run yet" in ended.err and f"{stage}: done in " in ended.err
+    assert "next: nmt translate runs/toy" in ended.err
+    assert "\r" not in ended.err and "\x1b" not in ended.err
+
+    again = nmt("run", "toy.toml")
+    assert again.out == ended.out
+    assert again.err.splitlines()[:6] == [f"{stage}: nothing to do" for stage in STAGES]
+
+    quiet = nmt("run", "toy.toml", "--quiet")
+    assert (quiet.out, quiet.err) == (ended.out, "")
+
+    translated = nmt("translate", "runs/toy", "--input", "test.aa", "--quiet")
+    assert translated.status == 0 and translated.err == ""
+    assert translated.out == Path("runs/toy/translations/test.bb").read_text()
+
+    scored = nmt("score", "test.bb", "--input", "runs/toy/translations/test.bb", "--language", "bb")
+    assert scored.out.split()[:2] == rows[0][1:3], "the table's score is that of nmt score"
+
+    dry = nmt("run", "toy.toml", "--dry-run", "--set", "train.steps=6")
+    assert dry.out.splitlines() == [
+        "preprocess: nothing to do",
+        "bpe: nothing to do",
+        "train: train.steps changed 4 → 6",
+        "average: train runs before it, and may give other results",
+        "translate: average runs before it, and may give other results",
+        "score: average runs before it",
+    ]
+    assert nmt("run", "runs/toy/recipe.toml", "--dry-run").out.count("nothing to do") == 6, "the kept recipe is one"
+
+
+@pytest.mark.parametrize("stage", ["preprocess", "bpe"])
+def test_a_stage_command_runs_what_stands_before_it_first(nmt, toy: Path, stage: str) -> None:
+    ended = nmt(stage, "toy.toml", "--run-dir", "elsewhere")
+    assert ended.status == 0 and ended.out == ""
+    done = [line.partition(":")[0] for line in ended.err.splitlines() if ": done in" in line]
+    assert done == STAGES[: STAGES.index(stage) + 1]
+    assert (toy / "elsewhere" / stage / "manifest.json").exists()
+    assert not (toy / "runs").exists()
+
+
+def test_overrides_reach_the_stage_and_are_kept(nmt, toy: Path) -> None:
+    assert nmt("preprocess", "toy.toml", "--set", "preprocess.max_words=3", "--set", "seed=5").status == 0
+    report = json.loads(Path("runs/toy/preprocess/report.json").read_text())
+    assert report["corpora"][0]["kept"] < report["corpora"][0]["read"]
+    assert "seed = 5" in Path("runs/toy/recipe.toml").read_text()
+
+
+def test_mistakes_in_the_recipe_stop_before_anything_is_written(nmt, toy: Path) -> None:
+    with Path("toy.toml").open("a") as file:
+        file.write("\n[train.extra]\nlerning = 1\n")
+    ended = nmt("train", "toy.toml", "--set", "model.widht=3")
+    assert ended.status == 1 and ended.out == ""
+    assert "--set model.widht: [model] widht is not a known key (did you mean width?)" in ended.err
+    assert "toy.toml:46: [train] extra is not a known key" in ended.err
+    assert not (toy / "runs").exists()
+
+
+def test_a_missing_recipe_is_an_error(nmt, toy: Path) -> None:
+    ended = nmt("run", "none.toml")
+    assert ended.status == 1
+    assert ended.err.startswith("error: none.toml: cannot be read: No such file or directory\nhint: ")
+
+
+def test_forcing_a_stage_that_is_not_to_run_is_wrong_usage(nmt, toy: Path) -> None:
+    assert nmt("run", "toy.toml", "--to", "bpe", "--force", "train").status == 2
+
+
+def test_invalid_utf8_names_file_line_and_byte_and_leaves_nothing_half_done(nmt, toy: Path) -> None:
+    data = Path("train.aa").read_bytes().splitlines(keepends=True)
+    Path("train.aa").write_bytes(b"".join([*data[:2], b"caf\xe9\n", *data[3:]]))
+    ended = nmt("preprocess", "toy.toml")
+    assert ended.status == 1
+    assert "train.aa:3: byte 4 (0xE9) is not valid UTF-8" in ended.err
+    assert not list(Path("runs/toy").rglob("train.source")) and not list(Path("runs/toy").rglob("*.partial"))
+    assert nmt("preprocess", "toy.toml", "--set", "preprocess.on_bad_bytes=replace").status == 0
