@@ -79,5 +79,9 @@ def _steps(steps: tuple[int, ...]) -> str:
 def _scores(scores: Sequence[NamedScore]) -> list[str]:
     if not scores:
         return ["Not yet measured."]
-    rows = [f"| {name} | {score.name} | {score.value:.2f} | `{score.signature}` |" for name, score in scores]
-    return ["| test set | metric | score | signature |", "|---|---|--:|---|", *rows]
+    rows = [(name, score.name, f"{score.value:.2f}", score.signature.replace("|", "\\|")) for name, score in scores]
+    return [
+        "| test set | metric | score | signature |",
+        "|---|---|--:|---|",
+        *(f"| {name} | {metric} | {value} | `{signature}` |" for name, metric, value, signature in rows),
+    ]

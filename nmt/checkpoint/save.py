@@ -76,7 +76,7 @@ def prune(checkpoints: Path, keep: Iterable[Path]) -> list[Path]:
 
 def clean(checkpoints: Path) -> list[Path]:
     """Remove what a killed save or removal left behind, and return it."""
-    leftovers = [p for p in checkpoints.glob("*.partial")] + [p for p in checkpoints.glob(".*.partial")]
+    leftovers = [*checkpoints.glob("*.partial"), *checkpoints.glob("step-*[0-9]/**/.*.partial")]
     for path in leftovers:
         if path.is_dir():
             shutil.rmtree(path, ignore_errors=True)

@@ -1,0 +1,183 @@
+"""The stage: from a prepared run folder to checkpoints, and on from wherever it was left."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from train.runs import prepared, recipe
+
+from nmt.checkpoint.layout import LAST, pointed, read_validation
+from nmt.checkpoint.load import load_translator
+from nmt.errors import NmtError, TrainingError
+from nmt.events import Caution, Event
+from nmt.files import read_json
+from nmt.score.config import BleuConfig, ChrfConfig
+from nmt.score.metric import score_all
+from nmt.stages import average, train
+from nmt.stages.stage import RunFolder
+from nmt.train.events import Saved, Step, Stopped, Validation
+from nmt.train.journal import read_journal
+
+TESTS = Path(__file__).parents[1]
+
+
+@pytest.fixture(scope="session")
+def before_training(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("toy")
+    prepared(folder)
+    return folder
+
+
+@pytest.fixture
+def folder(before_training: Path, tmp_path: Path) -> Path:
+    shutil.copytree(before_training, tmp_path / "toy")
+    return tmp_path / "toy"
+
+
+def trained(folder: Path, *changes: str) -> list[Event]:
+    return list(train.run(recipe(folder, *changes), RunFolder(folder / "run")))
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    files = [*folder.rglob("*.safetensors"), *folder.glob("run/checkpoints/*.json"), *folder.rglob("validation.json")]
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(files)}
+
+
+def test_training_saves_validates_and_tells_its_journal(folder: Path) -> None:
+    events = trained(folder)
+    assert [event.step for event in events if isinstance(event, Step)] == list(range(1, 13))
+    assert [event.step for event in events if isinstance(event, Validation)] == [5, 10, 12]
+    assert {4, 8, 12} <= {event.step for event in events if isinstance(event, Saved)}
+    assert isinstance(events[-1], Stopped) and not events[-1].interrupted
+    journal = list(read_journal(folder / "run" / "journal.jsonl"))
+    assert sum(line.get("steps", 0) for line in journal if line["event"] == "step") == 12
+    assert [line["step"] for line in journal if line["event"] == "validation"] == [5, 10, 12]
+    losses = [event.loss for event in events if isinstance(event, Step)]
+    assert losses[-1] < losses[0]
+
+
+def test_validations_scores_are_those_of_translating_and_scoring_the_same_text(folder: Path) -> None:
+    trained(folder, "train.valid_beam=2", "train.steps=40", "train.schedule.peak=1e-2")
+    last = pointed(folder / "run" / "checkpoints", LAST)
+    measured = read_validation(last)
+    sources = (folder / "valid.en").read_text().splitlines()
+    references = (folder / "valid.de").read_text().splitlines()
+    hypotheses = load_translator(last, device="cpu").translate(sources, beam=2)
+    bleu, chrf = score_all(hypotheses, [references], [BleuConfig(), ChrfConfig()], "de")
+    assert (measured["bleu"], measured["chrf"]) == (bleu.value, chrf.value)
+    assert chrf.value > 0
+
+
+def test_every_checkpoint_and_the_average_translate_alone(folder: Path) -> None:
+    trained(folder)
+    list(average.run(recipe(folder), RunFolder(folder / "run")))
+    last = pointed(folder / "run" / "checkpoints", LAST)
+    shutil.rmtree(last / "resume")
+    for model in (last, folder / "run" / "model"):
+        alone = folder / "alone"
+        shutil.copytree(model, alone)
+        assert len(load_translator(alone, device="cpu").translate(["abc", "", "def abc"])) == 3
+        shutil.rmtree(alone)
+    assert (folder / "run" / "model" / "README.md").is_file()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_saves_and_ends_and_the_same_call_goes_on(number: int, folder: Path, tmp_path: Path) -> None:
+    handlers = [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)]
+    events = []
+    for event in train.run(recipe(folder), RunFolder(folder / "run")):
+        events.append(event)
+        if isinstance(event, Step) and event.step == 6:
+            os.kill(os.getpid(), number)
+    assert isinstance(events[-1], Stopped) and events[-1].interrupted and events[-1].step == 6
+    assert pointed(folder / "run" / "checkpoints", LAST).name == "step-00000006"
+    assert [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)] == handlers
+    rest = trained(folder)
+    assert [event.step for event in rest if isinstance(event, Step)] == list(range(7, 13))
+    unbroken = tmp_path / "unbroken"
+    shutil.copytree(folder, unbroken)
+    shutil.rmtree(unbroken / "run" / "checkpoints")
+    trained(unbroken)
+    assert contents(folder) == contents(unbroken)
+
+
+def test_more_steps_go_on_and_less_do_nothing(folder: Path) -> None:
+    trained(folder)
+    assert [event.step for event in trained(folder, "train.steps=15") if isinstance(event, Step)] == [13, 14, 15]
+    again = trained(folder, "train.steps=15", "train.keep_checkpoints=2", "train.patience=9")
+    assert not any(isinstance(event, Step | Caution | Validation) for event in again)
+
+
+@pytest.mark.parametrize(
+    ("change", "told"), [("model.width=32", "model.width 16 → 32"), ("preprocess.normalization=none", "normalization")]
+)
+def test_a_changed_model_is_refused_by_name(change: str, told: str, folder: Path) -> None:
+    trained(folder)
+    with pytest.raises(TrainingError, match=told) as problem:
+        trained(folder, change)
+    assert "--run-dir" in problem.value.hint
+
+
+def test_changed_data_and_a_changed_vocabulary_are_refused(folder: Path) -> None:
+    trained(folder)
+    shards = folder / "run" / "shards"
+    shutil.copyfile(shards / "train.source", shards / "train.target")
+    with pytest.raises(TrainingError, match=r"data\.target"):
+        trained(folder)
+
+
+def test_a_changed_rate_is_told_and_a_changed_order_begins_the_epoch_anew(folder: Path) -> None:
+    trained(folder, "train.steps=11")
+    changes = ("train.steps=14", "train.schedule.peak=1e-3", "train.batch_tokens=128")
+    told = [event.text for event in trained(folder, *changes) if isinstance(event, Caution)]
+    assert any("schedule.peak 0.003 → 0.001" in text and "batch_tokens 256 → 128" in text for text in told)
+    assert any("starts from its beginning" in text for text in told)
+
+
+def test_checkpoints_without_resume_cannot_be_gone_on_from(folder: Path) -> None:
+    trained(folder)
+    for path in folder.glob("run/checkpoints/step-*/resume"):
+        shutil.rmtree(path)
+    with pytest.raises(TrainingError, match="lack resume/"):
+        trained(folder)
+
+
+def test_leftovers_of_a_killed_save_are_removed_and_told(folder: Path) -> None:
+    trained(folder)
+    (folder / "run" / "checkpoints" / "step-00000099.partial").mkdir()
+    assert "removed 1 unfinished" in trained(folder)[0].text
+    assert not list(folder.rglob("*.partial"))
+
+
+def test_a_missing_device_is_one_line(folder: Path) -> None:
+    with pytest.raises(NmtError, match="cuda:99"):
+        trained(folder, "train.device=cuda:99")
+
+
+def test_no_checkpoint_holds_a_pickle(folder: Path) -> None:
+    trained(folder)
+    kinds = {path.suffix for path in (folder / "run" / "checkpoints").rglob("*") if path.is_file()}
+    assert kinds == {".safetensors", ".json", ".model"}
+
+
+@pytest.mark.parametrize("kills", [6, pytest.param(40, marks=pytest.mark.slow)])
+def test_a_training_killed_at_random_moments_ends_with_the_same_bits(kills: int, folder: Path, tmp_path: Path) -> None:
+    unbroken = tmp_path / "unbroken"
+    shutil.copytree(folder, unbroken)
+    trained(unbroken, "train.save_every=1")
+    command = [sys.executable, str(TESTS / "train" / "killed.py"), str(folder), str(kills), "1"]
+    done = subprocess.run(command, env={**os.environ, "PYTHONPATH": str(TESTS)}, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert contents(folder) == contents(unbroken)
+    lines = list(read_journal(folder / "run" / "journal.jsonl"))
+    assert [line["step"] for line in lines if line["event"] == "validation"] == [5, 10, 12]
+    assert sorted(p.name for p in folder.glob("run/checkpoints/*")) == sorted(
+        p.name for p in unbroken.glob("run/checkpoints/*")
+    )
+    assert read_json(folder / "run" / "checkpoints" / LAST) == {"step": "step-00000012"}
