@@ -132,7 +132,7 @@ class View:
             case "StageFresh":
                 self.line(f"{event.stage}: nothing to do")
             case "StageStarted":
-                self.line(f"{event.stage}: {'; '.join(event.reasons)}")
+                self.line(f"running {event.stage}: {'; '.join(event.reasons)}")
             case "StageFinished":
                 self.close(event.stage)
                 self.line(f"{event.stage}: done in {_span(event.seconds)}, in {event.folder}")

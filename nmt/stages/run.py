@@ -17,23 +17,20 @@ from nmt.errors import OutputError, RecipeError, TrainingError
 from nmt.events import Event, Notice, StageFinished, StageFresh, StageStarted
 from nmt.files import write_text_whole
 from nmt.recipe import Recipe, dump
-from nmt.stages.stage import (
-    STAGES,
+from nmt.stages.manifest import (
     Manifest,
-    RunFolder,
-    Stage,
     changed_settings,
     describe_change,
     digest_inputs,
     digest_outputs,
     followed,
-    inside,
     now,
     plain,
     read_manifest,
     staleness,
     write_manifest,
 )
+from nmt.stages.stage import STAGES, RunFolder, Stage, inside
 
 
 class Interrupted(KeyboardInterrupt):

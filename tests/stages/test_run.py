@@ -17,8 +17,9 @@ import pytest
 from nmt.errors import DataError, OutputError, RecipeError, TrainingError
 from nmt.events import StageFinished, StageFresh, StageStarted
 from nmt.recipe import dump, read
+from nmt.stages.manifest import read_manifest
 from nmt.stages.run import Interrupted, choose, locked, plan, run_stages, where
-from nmt.stages.stage import STAGES, RunFolder, read_manifest
+from nmt.stages.stage import STAGES, RunFolder
 
 RECIPE = """\
 name = "toy"
@@ -247,6 +248,12 @@ def test_checkpoints_of_another_model_are_refused_before_anything_runs(toy: Path
         ran(toy, ["model.width=16", "preprocess.max_words=99"])
     assert "--force train" in caught.value.hint and "--run-dir" in caught.value.hint
     assert contents(run_folder(toy).path) == before
+
+
+def test_languages_and_cleaning_belong_to_the_model(toy: Path) -> None:
+    for override in ("languages.target=cc", "preprocess.normalization=nfkc"):
+        with pytest.raises(TrainingError, match=override.partition("=")[0]):
+            ran(toy, [override])
 
 
 def test_forcing_train_sets_the_old_checkpoints_aside(toy: Path) -> None:
