@@ -117,8 +117,8 @@ class View:
     def count(self, label: str, done: int, total: int | None, unit: str, detail: str = "") -> None:
         """A number that moves."""
 
-    def close(self, label: str) -> None:
-        """What `label` counted is done."""
+    def close(self) -> None:
+        """Whatever was counted is done."""
 
     def show(self, event: Any, steps: int | None) -> None:
         """Any event. Training's kinds are known by name: importing them would load torch only to show a line."""
@@ -134,7 +134,7 @@ class View:
             case "StageStarted":
                 self.line(f"running {event.stage}: {'; '.join(event.reasons)}")
             case "StageFinished":
-                self.close(event.stage)
+                self.close()
                 self.line(f"{event.stage}: done in {_span(event.seconds)}, in {event.folder}")
             case "Step":
                 total = getattr(event, "total", None) or steps
@@ -148,7 +148,7 @@ class View:
             case "Saved":
                 self.line(f"train: saved {event.path}")
             case "Stopped":
-                self.close("train")
+                self.close()
                 self.line(f"train: stopped: {event.reason}")
             case _:
                 pass
@@ -219,9 +219,13 @@ class Screen(View):
         rate = f"{_rate((done - first) / (now - start))}/s" if now - start > 0.5 else ""
         self.bars.update(self.tasks[label], completed=done, total=total, rate=rate, detail=detail)
 
-    def close(self, label: str) -> None:
-        for name in [name for name in self.tasks if name == label or name.startswith(f"{label}:")]:
-            self.bars.remove_task(self.tasks.pop(name))
+        if total is not None and done >= total and not detail:
+            self.bars.remove_task(self.tasks.pop(label))
+
+    def close(self) -> None:
+        for task in self.tasks.values():
+            self.bars.remove_task(task)
+        self.tasks.clear()
 
 
 def _step_detail(event: Any) -> str:

@@ -226,7 +226,7 @@ def test_a_terminal_gets_bars_and_no_color_is_respected(color: bool, monkeypatch
     monkeypatch.setattr("sys.stderr", terminal)
     show.progress(EVENTS)
     text = terminal.getvalue()
-    assert "10/10" in text and "warning: careful" in text and "\r" in text
+    assert "1/10" in text and "warning: careful" in text and "\r" in text
     assert ("\x1b[3" in text or "\x1b[9" in text) == color
 
 
