@@ -66,4 +66,6 @@ def average(
         raise typer.BadParameter("--last and --best do not go together")
     if (last or best) and len(models) > 1:
         raise typer.BadParameter("--last and --best choose among the checkpoints of one run; name the run alone")
+    if not (last or best) and len(models) == 1:
+        raise typer.BadParameter("one MODEL alone has no mean; add --last N or --best N, or name several checkpoints")
     display.progress(average_named(models, output, last=last, best=best, by=by))

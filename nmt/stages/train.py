@@ -54,6 +54,10 @@ def run(recipe: Recipe, run: RunFolder) -> Iterator[Event]:
     if skipped:
         yield Caution(f"{skipped:,} training pairs are longer than the limits of [train] and are left out")
 
+    if recipe.average.of == "last" and recipe.average.count > recipe.train.keep_checkpoints:
+        counts = f"[average] count = {recipe.average.count}, [train] keep_checkpoints = {recipe.train.keep_checkpoints}"
+        yield Caution(f"{counts}: fewer checkpoints are kept than are to be averaged")
+
     model = recipe.model.build(len(source), len(target), target.pad)
     model.initialize(torch.Generator().manual_seed(derive(recipe.seed, "init")))
     model.to(device)
@@ -211,6 +215,7 @@ def compared_settings(recipe: Recipe, run: RunFolder, description: Description) 
         "data": {"source": source.sha256, "target": target.sha256},
         "languages": recipe.languages.model_dump(mode="json"),
         "text": description.text.model_dump(mode="json"),
+        "optimizer kind": recipe.train.optimizer.kind,
     }
     corpora = [[count, weight] for count, weight in _corpora(run)]
     return {**fixed, "seed": recipe.seed, "corpora": corpora, **recipe.train.model_dump(mode="json")}

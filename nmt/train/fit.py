@@ -71,8 +71,8 @@ def fit(
 
         updates = updates_of(data, state.epoch)
         rows, rate = updates[state.update], schedule(state.step - state.skipped + 1)
-        batches, start = [data.load(some) for some in rows], clock()
-        outcome = learn(model, optimizer, batches, rate=rate, rules=rules, pad=data.pad)
+        start = clock()
+        outcome = learn(model, optimizer, [data.load(r) for r in rows], rate=rate, rules=rules, pad=data.pad)
         where = state.step + 1, state.epoch + 1
         place = state.update
         state.advance(len(updates))

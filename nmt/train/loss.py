@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 CHUNK = 256  # tokens whose logits are held at once on a CPU, whose caches larger ones leave
-GPU_CHUNK = 8192  # a GPU wants larger matrices
+GPU_CHUNK = 2048  # a GPU wants larger matrices, but has no memory to waste
 
 
 def smoothed_loss(logits_NV: Tensor, target_N: Tensor, smoothing: float, pad: int) -> Tensor:

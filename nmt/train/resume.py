@@ -8,7 +8,14 @@ from typing import Any
 
 from nmt.errors import TrainingError
 
-FIXED = ("model", "vocabulary", "data", "languages", "text")  # weights and moments make no sense without these
+FIXED = (
+    "model",
+    "vocabulary",
+    "data",
+    "languages",
+    "text",
+    "optimizer kind",
+)  # weights and moments make no sense without these
 ORDER = ("seed", "batch_tokens", "accumulate", "max_source_tokens", "max_target_tokens", "corpora")
 FREE = (  # when training ends, what it reports and keeps, where it runs
     "steps",

@@ -30,7 +30,7 @@ def stop_on_signals() -> Iterator[Callable[[], str | None]]:
     try:
         for number in before:
             signal.signal(number, ask)
-        yield lambda: f"{asked[0]} came" if asked else None
+        yield lambda: f"interrupted by {asked[0]}; the same command goes on" if asked else None
     finally:
         for number, handler in before.items():
             signal.signal(number, handler if handler is not None else signal.SIG_DFL)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ from train.toys import PAD, SCHEDULE, model, optimizer, pairs, steps_of, store
 from nmt.batches.batch import Batch
 from nmt.checkpoint.layout import BEST, LAST, pointed, read_validation, step_name
 from nmt.checkpoint.tensors import weights
-from nmt.errors import TrainingError
+from nmt.errors import OutputError, TrainingError
 from nmt.model.seq2seq import Seq2Seq
 from nmt.train.events import Saved, Skipped, Step, Stopped, Validation
 from nmt.train.fit import fit, learn
@@ -212,6 +213,19 @@ def test_a_weight_that_is_not_finite_is_never_saved(tmp_path: Path) -> None:
     with pytest.raises(TrainingError, match="not finite"):
         store(tmp_path).save(trained, optimizer(trained), State(step=1))
     assert steps_of(tmp_path) == []
+
+
+def test_a_full_disk_ends_training_and_leaves_the_older_checkpoints(tmp_path: Path) -> None:
+    run(tmp_path, Rules(steps=2, save_every=1))
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (9000, hard))
+    try:
+        with pytest.raises(OutputError, match="step-00000003"):
+            run(tmp_path, Rules(steps=3, save_every=1))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
 
 
 # --- when what is due ---

@@ -115,7 +115,12 @@ def test_more_steps_go_on_and_less_do_nothing(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "told"), [("model.width=32", "model.width 16 → 32"), ("preprocess.normalization=none", "normalization")]
+    ("change", "told"),
+    [
+        ("model.width=32", "model.width 16 → 32"),
+        ("preprocess.normalization=none", "text.normalization"),
+        ("train.optimizer.kind=sgd", "optimizer kind"),
+    ],
 )
 def test_a_changed_model_is_refused_by_name(change: str, told: str, folder: Path) -> None:
     trained(folder)
