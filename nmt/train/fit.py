@@ -73,8 +73,7 @@ def fit(
         rows, rate = updates[state.update], schedule(state.step - state.skipped + 1)
         start = clock()
         outcome = learn(model, optimizer, [data.load(r) for r in rows], rate=rate, rules=rules, pad=data.pad)
-        where = state.step + 1, state.epoch + 1
-        place = state.update
+        where, place = (state.step + 1, state.epoch + 1), state.update
         state.advance(len(updates))
         if outcome.finite:
             state.skipped_in_a_row = 0

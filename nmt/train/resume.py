@@ -8,14 +8,9 @@ from typing import Any
 
 from nmt.errors import TrainingError
 
-FIXED = (
-    "model",
-    "vocabulary",
-    "data",
-    "languages",
-    "text",
-    "optimizer kind",
-)  # weights and moments make no sense without these
+# Without these the same, weights and moments make no sense.
+FIXED = ("model", "vocabulary", "data", "languages", "text", "optimizer kind")
+# These put the data in another order.
 ORDER = ("seed", "batch_tokens", "accumulate", "max_source_tokens", "max_target_tokens", "corpora")
 FREE = (  # when training ends, what it reports and keeps, where it runs
     "steps",

@@ -221,8 +221,8 @@ def test_a_full_disk_ends_training_and_leaves_the_older_checkpoints(tmp_path: Pa
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (9000, hard))
     try:
-        with pytest.raises(OutputError, match="step-00000003"):
-            run(tmp_path, Rules(steps=3, save_every=1))
+        with pytest.raises(OutputError, match="cannot be written"):
+            run(tmp_path, Rules(steps=3, save_every=3))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
