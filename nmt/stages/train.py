@@ -67,7 +67,14 @@ def run(recipe: Recipe, run: RunFolder) -> Iterator[Event]:
     copied = copied_files(recipe, run)
     description = describe(recipe, run, copied, (len(source), len(target)))
     settings = compared_settings(recipe, run, description)
-    store = Store(run.checkpoints, description, copied, keep=recipe.train.keep_checkpoints, settings=settings)
+    store = Store(
+        run.checkpoints,
+        description,
+        copied,
+        every=recipe.train.save_every,
+        keep=recipe.train.keep_checkpoints,
+        settings=settings,
+    )
     journal = Journal(run.journal)
     state, told = resume(store, model, optimizer, journal)
     yield from told

@@ -63,7 +63,7 @@ def fit(
             if store and saved == state.step:
                 store.note(state, scores, rules.best_by)
         if store and saved == state.step:
-            store.prune(state, rules.save_every)
+            store.prune(state)
         if asked or over:
             done = bool(over) and (evaluate is None or state.validated == state.step)
             yield Stopped((over if done else asked) or "", state.step, interrupted=not done)

@@ -26,7 +26,8 @@ from nmt.train.validate import Scores
 class Store:
     """The folder of checkpoints of one training.
 
-    `files` travel with every checkpoint (vocabulary, truecase); `settings` are what a restart is compared with.
+    `files` travel with every checkpoint (vocabulary, truecase); `settings` are what a restart is compared with. Those
+    saved at a multiple of `every` are regular: the newest `keep` of them stay.
     """
 
     def __init__(
@@ -35,12 +36,14 @@ class Store:
         description: Description,
         files: Mapping[str, Path],
         *,
+        every: int,
         keep: int,
         settings: Mapping[str, Any] | None = None,
     ) -> None:
         self.folder = folder
         self.description = description
         self.files = files
+        self.every = every
         self.keep = keep
         self.settings = dict(settings or {})
 
@@ -72,16 +75,15 @@ class Store:
             point(self.folder, layout.BEST, path)
         write_json(path / layout.RESUME / layout.STATE, self._record(state))
 
-    def prune(self, state: State, save_every: int) -> list[Path]:
-        """Remove all but the best, the last and the newest `keep` of those that stand at a multiple of `save_every`.
+    def prune(self, state: State) -> list[Path]:
+        """Remove all but the best, the last and the newest `keep` of the regular ones.
 
         So what an interruption saved goes once training is past it: the checkpoints that remain, and their average,
         are those of a run that was never interrupted.
         """
         found = layout.step_folders(self.folder)
-        steps = {path: layout.step_number(path) or 0 for path in found}
-        regular = [path for path in found if steps[path] % save_every == 0 or path == found[-1]]
-        best = [path for path in found if steps[path] == state.best_step]
+        regular = [path for path in found if path == found[-1] or _is_regular(path)]
+        best = [path for path in found if layout.step_number(path) == state.best_step]
         return prune(self.folder, [*regular[-self.keep :], *best])
 
     def newest(self) -> Path | None:
@@ -111,7 +113,15 @@ class Store:
         return State.read(read_record(path)["state"])
 
     def _record(self, state: State) -> dict[str, Any]:
-        return {"state": state.plain(), "settings": self.settings}
+        return {"state": state.plain(), "regular": state.step % self.every == 0, "settings": self.settings}
+
+
+def _is_regular(path: Path) -> bool:
+    """Whether a checkpoint was due when it was saved; one that cannot tell counts as such, and stays longer."""
+    try:
+        return bool(read_record(path).get("regular", True))
+    except ModelError:
+        return True
 
 
 def read_record(path: Path) -> dict[str, Any]:

@@ -32,7 +32,7 @@ def scripted(values: list[float]):
 
 def run(folder: Path | None, rules: Rules, *, keep: int = 5, trained: Seq2Seq | None = None, **given) -> list[object]:
     trained = trained or model()
-    kept = store(folder, keep) if folder else None
+    kept = store(folder, keep, rules.save_every) if folder else None
     torch.manual_seed(1)
     return list(
         fit(

@@ -18,7 +18,8 @@ from nmt.train.validate import Scores, evaluating, mean_loss
 def train(folder: Path, stop_after: int | None = None, keep: int = 5, **rules: object) -> list[object]:
     """Train in `folder` as one process would, going on from what is there; a signal comes after `stop_after`."""
     trained = model()
-    learner, kept, held_out = optimizer(trained), store(folder, keep), pairs(6, seed=9)
+    settings = Rules(**{"steps": 20, "save_every": 7, "validate_every": 4, **rules})
+    learner, kept, held_out = optimizer(trained), store(folder, keep, settings.save_every), pairs(6, seed=9)
     torch.manual_seed(77)
     kept.recover()
     newest = kept.newest()
@@ -31,7 +32,6 @@ def train(folder: Path, stop_after: int | None = None, keep: int = 5, **rules: o
         return Scores(loss, 0.0, bleu=-loss)
 
     events: list[object] = []
-    settings = Rules(**{"steps": 20, "save_every": 7, "validate_every": 4, **rules})
     for event in fit(
         trained,
         learner,
@@ -113,3 +113,9 @@ def test_saved_checkpoints_are_told_and_there(unbroken) -> None:
     saved = [event.step for event in events if isinstance(event, Saved)]
     assert {7, 14, 20} <= set(saved)
     assert set(steps_of(folder)) <= set(saved)
+
+
+def test_another_interval_of_saving_keeps_the_checkpoints_of_the_old_one(tmp_path: Path) -> None:
+    train(tmp_path, steps=12, save_every=4, validate_every=99)
+    train(tmp_path, steps=20, save_every=5, validate_every=99)
+    assert {4, 8, 12, 15, 20} <= set(steps_of(tmp_path))

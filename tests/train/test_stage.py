@@ -171,7 +171,7 @@ def test_no_checkpoint_holds_a_pickle(folder: Path) -> None:
     assert kinds == {".safetensors", ".json", ".model"}
 
 
-@pytest.mark.parametrize("kills", [6, pytest.param(40, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kills", [4, pytest.param(40, marks=pytest.mark.slow)])
 def test_a_training_killed_at_random_moments_ends_with_the_same_bits(kills: int, folder: Path, tmp_path: Path) -> None:
     unbroken = tmp_path / "unbroken"
     shutil.copytree(folder, unbroken)

@@ -57,8 +57,8 @@ def description(config: TransformerConfig = CONFIG) -> Description:
     )
 
 
-def store(folder: Path, keep: int = 5) -> Store:
-    return Store(folder, description(), {}, keep=keep)
+def store(folder: Path, keep: int = 5, every: int = 1) -> Store:
+    return Store(folder, description(), {}, every=every, keep=keep)
 
 
 def steps_of(folder: Path) -> list[int]:
