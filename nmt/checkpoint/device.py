@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal, cast
+
 import torch
 
 from nmt.errors import NmtError
@@ -20,3 +22,15 @@ def choose(name: str = "auto") -> torch.device:
         if (device.index or 0) >= count:
             raise NmtError(f"device = {name!r}: this machine has {count} CUDA devices", "use --device auto or cpu")
     return device
+
+
+def arithmetic(precision: str, device: torch.device) -> Literal["float32", "bfloat16"]:
+    """What `precision` means on `device`: auto is bfloat16 where its matrix products run on instructions of their own."""
+    if precision != "auto":
+        return cast(Literal["float32", "bfloat16"], precision)
+    if device.type == "cuda":
+        native = torch.cuda.is_bf16_supported(including_emulation=False)
+    else:
+        asked = (getattr(torch.cpu, f"_is_{name}_supported", None) for name in ("avx512_bf16", "amx_tile"))
+        native = any(has() for has in asked if has is not None)
+    return "bfloat16" if native else "float32"

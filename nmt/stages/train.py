@@ -38,7 +38,7 @@ def run(recipe: Recipe, run: RunFolder) -> Iterator[Event]:
     """
     import torch
 
-    from nmt.checkpoint.device import choose
+    from nmt.checkpoint.device import arithmetic, choose
     from nmt.subwords.vocabulary import Vocabulary
     from nmt.train.fit import fit
     from nmt.train.journal import Journal
@@ -48,6 +48,8 @@ def run(recipe: Recipe, run: RunFolder) -> Iterator[Event]:
     if recipe.train.threads:
         torch.set_num_threads(recipe.train.threads)
     device = choose(recipe.train.device)
+    precision = arithmetic(recipe.train.precision, device)
+    yield Notice(f"training on {device} in {precision}, {torch.get_num_threads()} threads")
     files = vocabulary_files(run, recipe.bpe.shared)
     source, target = Vocabulary.load(files["source"]), Vocabulary.load(files["target"])
     pairs, skipped = training_pairs(recipe, run, target)
@@ -85,8 +87,8 @@ def run(recipe: Recipe, run: RunFolder) -> Iterator[Event]:
             pairs,
             state,
             schedule=recipe.train.schedule.build(recipe.model.width, recipe.train.steps),
-            rules=recipe.train.rules(),
-            evaluate=validator(recipe, run, model, description, device),
+            rules=recipe.train.rules(precision),
+            evaluate=validator(recipe, run, model, description, device, precision),
             store=store,
             should_stop=should_stop,
         ):
@@ -143,7 +145,7 @@ def training_pairs(recipe: Recipe, run: RunFolder, vocabulary: Vocabulary) -> tu
 
 
 def validator(
-    recipe: Recipe, run: RunFolder, model: Seq2Seq, description: Description, device: torch.device
+    recipe: Recipe, run: RunFolder, model: Seq2Seq, description: Description, device: torch.device, precision: str
 ) -> Validator:
     """What measures the model on the validation set: its loss on the shards, its translations on the raw text."""
     from nmt.checkpoint.load import build_translator
@@ -176,7 +178,7 @@ def validator(
         [line for _, line in raw],
         {"bleu": bleu.build(language), "chrf": chrf.build(language)},
         beam=recipe.train.valid_beam,
-        precision=recipe.train.precision,
+        precision=precision,
     )
 
 

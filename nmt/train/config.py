@@ -151,8 +151,9 @@ class TrainConfig(BatchConfig):
     """Learning rate over updates."""
     optimizer: OptimizerConfig = AdamConfig()
     """Rule of the updates."""
-    precision: Literal["float32", "bfloat16"] = "float32"
-    """Arithmetic of the forward and backward pass; weights and optimizer stay float32."""
+    precision: Literal["auto", "float32", "bfloat16"] = "float32"
+    """Arithmetic of the forward and backward pass; weights and optimizer stay float32. auto takes bfloat16 where the
+    processor or GPU has instructions for it."""
     device: str = Field("auto", pattern=r"^(auto|cpu|cuda(:\d+)?)$")
     """auto takes the GPU where there is one."""
     threads: int | None = Field(None, ge=1)
@@ -180,14 +181,14 @@ class TrainConfig(BatchConfig):
             raise ValueError(f"schedule kind {self.schedule.kind!r} falls towards the last update; set steps")
         return self
 
-    def rules(self) -> Rules:
-        """What an update and the loop go by."""
+    def rules(self, precision: Literal["float32", "bfloat16"] = "float32") -> Rules:
+        """What an update and the loop go by, in the arithmetic that `precision` was found to mean."""
         from nmt.train.rules import Rules
 
         return Rules(
             label_smoothing=self.label_smoothing,
             clip_norm=self.clip_norm,
-            precision=self.precision,
+            precision=precision,
             steps=self.steps,
             epochs=self.epochs,
             minutes=self.minutes,
