@@ -12,6 +12,7 @@ from torch import Tensor
 from nmt.checkpoint import layout
 from nmt.checkpoint.card import write_card
 from nmt.checkpoint.header import read_shapes
+from nmt.checkpoint.layout import Description
 from nmt.checkpoint.save import write_model
 from nmt.checkpoint.tensors import read_tensors
 from nmt.errors import ModelError, OutputError
@@ -62,14 +63,23 @@ def check_alike(folders: Sequence[Path]) -> None:
     one, shapes = layout.read_description(first), read_shapes(first / layout.WEIGHTS)
     for folder in others:
         other = layout.read_description(folder)
-        for field in ("languages", "model", "text", "vocabulary_sha256"):
-            if getattr(one, field) != getattr(other, field):
+        for field, mine in _shared(one).items():
+            if mine != _shared(other)[field]:
                 raise ModelError(
                     f"{folder}: its {field} is not that of {first}; only checkpoints of one training can be averaged",
                     "average checkpoints of one run",
                 )
         if read_shapes(folder / layout.WEIGHTS) != shapes:
             raise ModelError(f"{folder}: its weights have other shapes than those of {first}", "average one run's")
+
+
+def _shared(of: Description) -> dict[str, object]:
+    return {
+        "languages": of.languages,
+        "model": of.model.shape(),
+        "text": of.text,
+        "vocabulary_sha256": of.vocabulary_sha256,
+    }
 
 
 def average_named(

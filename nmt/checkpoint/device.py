@@ -25,7 +25,7 @@ def choose(name: str = "auto") -> torch.device:
 
 
 def arithmetic(precision: str, device: torch.device) -> Literal["float32", "bfloat16"]:
-    """What `precision` means on `device`: auto is bfloat16 where its matrix products run on instructions of their own."""
+    """What `precision` means on `device`: auto is bfloat16 where the hardware multiplies matrices of it by itself."""
     if precision != "auto":
         return cast(Literal["float32", "bfloat16"], precision)
     if device.type == "cuda":

@@ -106,6 +106,8 @@ PRESETS: dict[str, dict[str, Any]] = {
     },
 }  # fmt: skip
 
+UNSHAPED = {"preset", "dropout", "attention_dropout", "activation_dropout"}  # may change while a model learns
+
 
 class TransformerConfig(Config):
     """The encoder-decoder Transformer. `preset` gives every value; keys beside it change single ones."""
@@ -169,6 +171,10 @@ class TransformerConfig(Config):
                 f"heads are {self.attention.head_width(self.width)} wide; rotary positions need an even width"
             )
         return self
+
+    def shape(self) -> dict[str, Any]:
+        """What weights must share to be of one model: every field but the preset's name and the dropouts."""
+        return {key: value for key, value in self.model_dump(mode="json").items() if key not in UNSHAPED}
 
     def max_length(self) -> int | None:
         """Longest sentence in tokens that the model can hold, or None where there is no limit."""

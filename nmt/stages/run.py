@@ -13,14 +13,12 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from nmt.errors import OutputError, RecipeError, TrainingError
+from nmt.errors import OutputError, RecipeError
 from nmt.events import Event, Notice, StageFinished, StageFresh, StageStarted
 from nmt.files import write_text_whole
 from nmt.recipe import Recipe, dump
 from nmt.stages.manifest import (
     Manifest,
-    changed_settings,
-    describe_change,
     digest_inputs,
     digest_outputs,
     followed,
@@ -30,7 +28,7 @@ from nmt.stages.manifest import (
     staleness,
     write_manifest,
 )
-from nmt.stages.stage import STAGES, RunFolder, Stage, inside
+from nmt.stages.stage import STAGES, RunFolder, Stage
 
 
 class Interrupted(KeyboardInterrupt):
@@ -56,9 +54,8 @@ def plan(
     """Each stage with the reasons why it would run; nothing is changed on disk."""
     planned: list[tuple[Stage, list[str]]] = []
     stale: set[str] = set()
+    _check(stages, recipe, run, force)
     for stage in stages:
-        if stage.name not in force:
-            _refuse_other_settings(stage, recipe, run)
         reasons = _reasons(stage, recipe, run, force)
         if stage.follows in stale and not reasons:
             reasons = [f"{stage.follows} runs before it"]
@@ -77,9 +74,7 @@ def run_stages(recipe: Recipe, run: RunFolder, stages: Sequence[Stage], force: C
     when the folder cannot be written or another process is writing it.
     """
     with locked(run):
-        for stage in stages:
-            if stage.name not in force:
-                _refuse_other_settings(stage, recipe, run)
+        _check(stages, recipe, run, force)
         write_text_whole(run.recipe, dump(recipe))
         for stage in stages:
             reasons = _reasons(stage, recipe, run, force)
@@ -87,7 +82,7 @@ def run_stages(recipe: Recipe, run: RunFolder, stages: Sequence[Stage], force: C
                 yield StageFresh(stage.name)
                 continue
             yield StageStarted(stage.name, tuple(reasons))
-            if stage.fixed and stage.name in force:
+            if stage.resumes and stage.name in force:
                 yield from _set_aside(run)
             yield from _perform(stage, recipe, run)
 
@@ -128,20 +123,11 @@ def _result_before(stage: Stage, run: RunFolder) -> str:
     return manifest.result()
 
 
-def _refuse_other_settings(stage: Stage, recipe: Recipe, run: RunFolder) -> None:
-    """Checkpoints of another model can't be gone on with: tell before the stages ahead of training cost time."""
-    manifest = read_manifest(stage, run)
-    if not stage.fixed or manifest is None or not any(run.checkpoints.glob("step-*")):
-        return
-    settings = plain(stage.settings(recipe))
-    changed = [key for key in changed_settings(manifest.settings, settings) if inside(key, stage.fixed)]
-    if changed:
-        reasons = "; ".join(describe_change(key, manifest.settings, settings) for key in changed)
-        raise TrainingError(
-            f"{run.checkpoints}: holds checkpoints of another model: {reasons}",
-            f"--run-dir trains in another folder; nmt run RECIPE --force {stage.name} sets these checkpoints aside and "
-            "starts over",
-        )
+def _check(stages: Sequence[Stage], recipe: Recipe, run: RunFolder, force: Collection[str]) -> None:
+    """Checkpoints of another model can't be gone on from: tell before the stages ahead of training cost time."""
+    for stage in stages:
+        if stage.resumes and stage.name not in force:
+            importlib.import_module(f"nmt.stages.{stage.name}").check(recipe, run)
 
 
 def _set_aside(run: RunFolder) -> Iterator[Event]:

@@ -84,8 +84,8 @@ class Stage:
     """Parts of `sections` that do not change the result."""
     follows: str | None = None
     """A stage that it runs after each time, whatever that wrote, since it adds to it."""
-    fixed: tuple[str, ...] = ()
-    """Parts that may not change where earlier work is gone on with; empty where a stage starts over each time."""
+    resumes: bool = False
+    """It goes on where it was left, and its module's `check` tells whether it can; the others start over."""
 
     def manifest(self, run: RunFolder) -> Path:
         """Where its manifest lies."""
@@ -119,7 +119,7 @@ STAGES = {
             "bpe",
             ("checkpoints",),
             ignores=("model.preset", "train.device", "train.threads"),
-            fixed=("model", "languages", "preprocess"),
+            resumes=True,
         ),
         Stage("average", ("average", "translate"), "train", ("model",)),
         Stage("translate", ("translate", "data.test"), "average", ("translations",), ignores=("data.test.target",)),

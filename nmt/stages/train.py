@@ -18,7 +18,9 @@ from nmt.schema import fingerprint
 from nmt.score.config import BleuConfig, ChrfConfig
 from nmt.stages.bpe import vocabulary_files
 from nmt.stages.stage import RunFolder
+from nmt.train.resume import check_fixed, told_changes
 from nmt.train.seeds import derive
+from nmt.train.state import State, read_record, resumable
 
 if TYPE_CHECKING:
     import torch
@@ -96,12 +98,18 @@ def run(recipe: Recipe, run: RunFolder) -> Iterator[Event]:
             yield event
 
 
-def resume(store: Store, model: Seq2Seq, optimizer: torch.optim.Optimizer, journal: Any) -> tuple[Any, list[Event]]:
-    """The state to begin with: that of the newest checkpoint, put into model and optimizer, or a fresh one."""
-    from nmt.train.resume import check_fixed, told_changes
-    from nmt.train.state import State
-    from nmt.train.store import read_record
+def check(recipe: Recipe, run: RunFolder) -> None:
+    """Raises TrainingError when the newest checkpoint there was trained for something else than `recipe` describes.
 
+    Vocabulary and data are compared later, when the stages ahead have made them.
+    """
+    for newest in resumable(run.checkpoints)[-1:]:
+        old = read_record(newest).get("settings", {})
+        check_fixed(old, {"fixed": fixed_settings(recipe)}, str(newest))
+
+
+def resume(store: Store, model: Seq2Seq, optimizer: torch.optim.Optimizer, journal: Any) -> tuple[State, list[Event]]:
+    """The state to begin with: that of the newest checkpoint, put into model and optimizer, or a fresh one."""
     told: list[Event] = []
     if leftovers := store.recover():
         told.append(Notice(f"removed {len(leftovers)} unfinished files of an earlier run in {store.folder}"))
@@ -218,16 +226,28 @@ def describe(recipe: Recipe, run: RunFolder, files: dict[str, Path], sizes: tupl
 def compared_settings(recipe: Recipe, run: RunFolder, description: Description) -> dict[str, Any]:
     """What a restart is compared with: see nmt.train.resume."""
     source, target = _open(run, "train")
-    fixed = {
-        "model": recipe.model.model_dump(mode="json", exclude={"preset"}),
-        "vocabulary": description.vocabulary_sha256,
-        "data": {"source": source.sha256, "target": target.sha256},
-        "languages": recipe.languages.model_dump(mode="json"),
-        "text": description.text.model_dump(mode="json"),
-        "optimizer kind": recipe.train.optimizer.kind,
+    data = {"source": source.sha256, "target": target.sha256}
+    shape = recipe.model.shape()
+    model = recipe.model.model_dump(mode="json", exclude={"preset"})
+    return {
+        "fixed": {**fixed_settings(recipe), "vocabulary": description.vocabulary_sha256, "data": data},
+        "told": {
+            "seed": recipe.seed,
+            "corpora": [[count, weight] for count, weight in _corpora(run)],
+            "model": {key: value for key, value in model.items() if key not in shape},
+            "train": recipe.train.model_dump(mode="json"),
+        },
     }
-    corpora = [[count, weight] for count, weight in _corpora(run)]
-    return {**fixed, "seed": recipe.seed, "corpora": corpora, **recipe.train.model_dump(mode="json")}
+
+
+def fixed_settings(recipe: Recipe) -> dict[str, Any]:
+    """What of the recipe must stay as it is while training goes on: a model, its text, whose moments are kept."""
+    return {
+        "model": recipe.model.shape(),
+        "languages": recipe.languages.model_dump(mode="json"),
+        "preprocess": recipe.preprocess.text().model_dump(mode="json"),
+        "optimizer": {"kind": recipe.train.optimizer.kind},
+    }
 
 
 def _open(run: RunFolder, split: str) -> tuple[Shard, Shard]:

@@ -1,68 +1,81 @@
-"""What a restart is compared with: whose change ends it, whose change is only told."""
+"""What a restart is compared with: whose change ends it, whose change is only told.
+
+Settings are two trees of plain values: "fixed", without which weights and moments make no sense, and "told", under
+whose change training goes on. Which setting is in which, the stage says that trains.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from nmt.errors import TrainingError
 
-# Without these the same, weights and moments make no sense.
-FIXED = ("model", "vocabulary", "data", "languages", "text", "optimizer kind")
-# These put the data in another order.
-ORDER = ("seed", "batch_tokens", "accumulate", "max_source_tokens", "max_target_tokens", "corpora")
-FREE = (  # when training ends, what it reports and keeps, where it runs
-    "steps",
-    "epochs",
-    "minutes",
-    "patience",
-    "validate_every",
-    "save_every",
-    "keep_checkpoints",
-    "best_by",
-    "valid_beam",
-    "valid_lines",
-    "max_bad_steps",
-    "device",
-    "threads",
+ORDER = (  # these put the data in another order
+    "seed",
+    "corpora",
+    "train.batch_tokens",
+    "train.accumulate",
+    "train.max_source_tokens",
+    "train.max_target_tokens",
+)
+FREE = (  # when training ends, what it reports and keeps, where it runs: not worth a word
+    "train.steps",
+    "train.epochs",
+    "train.minutes",
+    "train.patience",
+    "train.validate_every",
+    "train.save_every",
+    "train.keep_checkpoints",
+    "train.best_by",
+    "train.valid_beam",
+    "train.valid_lines",
+    "train.max_bad_steps",
+    "train.device",
+    "train.threads",
 )
 
 
 def check_fixed(old: Mapping[str, Any], new: Mapping[str, Any], place: str) -> None:
-    """Raises TrainingError naming what a checkpoint's settings and the present ones must share and don't."""
-    changes = [
-        change for key in FIXED if key in old for change in differences(_plain(old[key]), _plain(new.get(key)), key)
-    ]
+    """Raises TrainingError naming what `new` settings must share with a checkpoint's `old` ones and don't.
+
+    Tables that only one of them has are left out: `new` may be what is known before the data is made.
+    """
+    before, after = old.get("fixed", {}), new["fixed"]
+    both = [key for key in after if key in before]
+    changes = dict(differences({key: before[key] for key in both}, {key: after[key] for key in both}))
     if changes:
         raise TrainingError(
-            f"{place}: was trained with other settings: {'; '.join(changes[:5])}",
-            "put them back, choose another folder with --run-dir, or remove the checkpoints to train anew",
+            f"{place}: was trained with other settings: {'; '.join([*changes.values()][:5])}",
+            "put them back, or train in another folder with --run-dir; nmt run RECIPE --force train sets the old "
+            "checkpoints aside and starts over",
         )
 
 
 def told_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[list[str], bool]:
     """Changes that training goes on under, for people to know; and whether they put the data in another order."""
-    changed = [key for key in new if key not in (*FIXED, *FREE) and _plain(old.get(key)) != _plain(new[key])]
-    texts = [text for key in changed for text in differences(_plain(old.get(key)), _plain(new[key]), key)]
-    falls = isinstance(new.get("schedule"), Mapping) and new["schedule"].get("kind") in {"linear", "cosine"}
-    if falls and old.get("steps") != new.get("steps"):
-        texts.append(f"steps {old.get('steps')} → {new.get('steps')}, towards which the learning rate falls")
-    return texts, any(key in ORDER for key in changed)
+    before, after = old.get("told", {}), new["told"]
+    changed = dict(differences(before, after))
+    told = {key: text for key, text in changed.items() if key not in FREE}
+    falls = after.get("train", {}).get("schedule", {}).get("kind") in {"linear", "cosine"}
+    if falls and "train.steps" in changed:
+        told["train.steps"] = f"{changed['train.steps']}, towards which the learning rate falls"
+    return list(told.values()), any(key.startswith(ORDER) for key in told)
 
 
-def differences(old: Any, new: Any, place: str) -> list[str]:
-    """``model.width 256 → 512``, one for each value that differs."""
-    if isinstance(old, dict) and isinstance(new, dict):
-        keys = [*old, *(key for key in new if key not in old)]
-        return [text for key in keys for text in differences(old.get(key), new.get(key), f"{place}.{key}")]
-    return [] if old == new else [f"{place} {_short(old)} → {_short(new)}"]
+def differences(old: Any, new: Any, place: str = "") -> Iterator[tuple[str, str]]:
+    """Every value that differs: its dotted key, and for people ``model.width 256 → 512``."""
+    if isinstance(old, Mapping) and isinstance(new, Mapping):
+        for key in [*old, *(key for key in new if key not in old)]:
+            yield from differences(old.get(key), new.get(key), f"{place}.{key}" if place else key)
+    elif (before := _text(old)) != (after := _text(new)):
+        yield place, f"{place} {_short(before)} → {_short(after)}"
 
 
-def _plain(value: Any) -> Any:
-    return json.loads(json.dumps(value))
+def _text(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
 
 
-def _short(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False)
+def _short(text: str) -> str:
     return text if len(text) <= 24 else text[:12] + "…"

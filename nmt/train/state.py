@@ -5,7 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
+
+from nmt.checkpoint import layout
+from nmt.errors import ModelError
+from nmt.files import read_json
 
 
 @dataclass
@@ -56,3 +61,17 @@ class State:
     def read(cls, data: Mapping[str, Any]) -> State:
         """From JSON; keys that are not of the state are left alone."""
         return cls(**{name: data[name] for name in cls.__dataclass_fields__ if name in data})
+
+
+def resumable(checkpoints: Path) -> list[Path]:
+    """The checkpoints in a folder that training can go on from, the newest last."""
+    return [path for path in layout.step_folders(checkpoints) if (path / layout.RESUME / layout.STATE).is_file()]
+
+
+def read_record(path: Path) -> dict[str, Any]:
+    """state.json of a checkpoint: the state, and the settings it was trained with. Raises ModelError."""
+    file = path / layout.RESUME / layout.STATE
+    data = read_json(file)
+    if not isinstance(data, dict) or not isinstance(data.get("state"), dict):
+        raise ModelError(f"{file}: is damaged: it holds no state", f"remove {path} to go on from the one before")
+    return data

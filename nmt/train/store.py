@@ -16,10 +16,10 @@ from nmt.checkpoint.load import load_weights
 from nmt.checkpoint.save import clean, point, prune, save_checkpoint
 from nmt.checkpoint.tensors import read_tensors
 from nmt.errors import ModelError, TrainingError
-from nmt.files import read_json, write_json
+from nmt.files import write_json
 from nmt.model.seq2seq import Seq2Seq
 from nmt.train.optimizer import moments, restore
-from nmt.train.state import State
+from nmt.train.state import State, read_record, resumable
 from nmt.train.validate import Scores
 
 
@@ -88,9 +88,8 @@ class Store:
 
     def newest(self) -> Path | None:
         """The checkpoint to go on from, or None before the first. Raises TrainingError if none can be gone on from."""
-        found = layout.step_folders(self.folder)
-        whole = [path for path in found if (path / layout.RESUME / layout.STATE).is_file()]
-        if found and not whole:
+        whole = resumable(self.folder)
+        if not whole and layout.step_folders(self.folder):
             raise TrainingError(
                 f"{self.folder}: its checkpoints lack {layout.RESUME}/, without which training cannot go on",
                 f"train in another run folder, or remove {self.folder} to train anew",
@@ -122,15 +121,6 @@ def _is_regular(path: Path) -> bool:
         return bool(read_record(path).get("regular", True))
     except ModelError:
         return True
-
-
-def read_record(path: Path) -> dict[str, Any]:
-    """state.json of a checkpoint: the state, and the settings it was trained with. Raises ModelError."""
-    file = path / layout.RESUME / layout.STATE
-    data = read_json(file)
-    if not isinstance(data, dict) or not isinstance(data.get("state"), dict):
-        raise ModelError(f"{file}: is damaged: it holds no state", f"remove {path} to go on from the one before")
-    return data
 
 
 def random_states(device: torch.device) -> dict[str, Tensor]:

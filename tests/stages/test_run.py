@@ -244,7 +244,7 @@ def test_all_missing_files_are_named_at_once(toy: Path) -> None:
 
 def test_checkpoints_of_another_model_are_refused_before_anything_runs(toy: Path) -> None:
     before = contents(run_folder(toy).path)
-    with pytest.raises(TrainingError, match="model.width changed 8 → 16") as caught:
+    with pytest.raises(TrainingError, match="model.width 8 → 16") as caught:
         ran(toy, ["model.width=16", "preprocess.max_words=99"])
     assert "--force train" in caught.value.hint and "--run-dir" in caught.value.hint
     assert contents(run_folder(toy).path) == before

@@ -15,11 +15,12 @@ from train.runs import prepared, recipe
 from nmt.checkpoint.layout import LAST, pointed, read_validation
 from nmt.checkpoint.load import load_translator
 from nmt.errors import NmtError, TrainingError
-from nmt.events import Caution, Event
+from nmt.events import Caution, Event, Notice
 from nmt.files import read_json
 from nmt.score.config import BleuConfig, ChrfConfig
 from nmt.score.metric import score_all
 from nmt.stages import average, train
+from nmt.stages.run import choose, run_stages
 from nmt.stages.stage import RunFolder
 from nmt.train.events import Saved, Step, Stopped, Validation
 from nmt.train.journal import read_journal
@@ -118,30 +119,46 @@ def test_more_steps_go_on_and_less_do_nothing(folder: Path) -> None:
     ("change", "told"),
     [
         ("model.width=32", "model.width 16 → 32"),
-        ("preprocess.normalization=none", "text.normalization"),
-        ("train.optimizer.kind=sgd", "optimizer kind"),
+        ("preprocess.normalization=none", 'preprocess.normalization "nfc" → "none"'),
+        ("train.optimizer.kind=sgd", 'optimizer.kind "adam" → "sgd"'),
     ],
 )
 def test_a_changed_model_is_refused_by_name(change: str, told: str, folder: Path) -> None:
     trained(folder)
     with pytest.raises(TrainingError, match=told) as problem:
         trained(folder, change)
-    assert "--run-dir" in problem.value.hint
+    assert "--run-dir" in problem.value.hint and "--force train" in problem.value.hint
+
+
+def test_dropout_may_change_while_a_model_learns_and_the_checkpoints_can_be_averaged(folder: Path) -> None:
+    trained(folder)
+    told = [
+        event.text for event in trained(folder, "train.steps=16", "model.dropout=0.25") if isinstance(event, Caution)
+    ]
+    assert told == ["going on under changed settings: model.dropout 0.1 → 0.25"]
+    list(average.run(recipe(folder, "train.steps=16", "model.dropout=0.25"), RunFolder(folder / "run")))
+    assert load_translator(folder / "run" / "model", device="cpu").translate([""]) == [""]
 
 
 def test_changed_data_and_a_changed_vocabulary_are_refused(folder: Path) -> None:
     trained(folder)
     shards = folder / "run" / "shards"
     shutil.copyfile(shards / "train.source", shards / "train.target")
-    with pytest.raises(TrainingError, match=r"data\.target"):
+    with pytest.raises(TrainingError, match=r"data\.target") as problem:
         trained(folder)
+    assert "--force train" in problem.value.hint
+    shutil.copytree(folder / "run" / "checkpoints", folder / "other" / "checkpoints")
+    for _ in run_stages(recipe(folder, "bpe.size=285"), RunFolder(folder / "other"), choose(last="bpe")):
+        pass
+    with pytest.raises(TrainingError, match=r"vocabulary\.vocabulary\.model"):
+        list(train.run(recipe(folder, "bpe.size=285"), RunFolder(folder / "other")))
 
 
 def test_a_changed_rate_is_told_and_a_changed_order_begins_the_epoch_anew(folder: Path) -> None:
     trained(folder, "train.steps=11")
     changes = ("train.steps=14", "train.schedule.peak=1e-3", "train.batch_tokens=128")
     told = [event.text for event in trained(folder, *changes) if isinstance(event, Caution)]
-    assert any("schedule.peak 0.003 → 0.001" in text and "batch_tokens 256 → 128" in text for text in told)
+    assert any("train.schedule.peak 0.003 → 0.001" in text and "train.batch_tokens 256 → 128" in text for text in told)
     assert any("starts from its beginning" in text for text in told)
 
 
@@ -156,7 +173,7 @@ def test_checkpoints_without_resume_cannot_be_gone_on_from(folder: Path) -> None
 def test_leftovers_of_a_killed_save_are_removed_and_told(folder: Path) -> None:
     trained(folder)
     (folder / "run" / "checkpoints" / "step-00000099.partial").mkdir()
-    assert "removed 1 unfinished" in trained(folder)[0].text
+    assert any("removed 1 unfinished" in event.text for event in trained(folder) if isinstance(event, Notice))
     assert not list(folder.rglob("*.partial"))
 
 
