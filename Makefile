@@ -1,6 +1,7 @@
 # make demo    install, train the sample system (minutes, CPU), and show what it translates
 # make test    install with the tools of developers, and run the tests
 # make check   ruff and mypy
+# make docs    write the generated parts of docs/ anew
 #
 # PYTHON=python3.12 chooses the interpreter, PIP_INSTALL_FLAGS goes to pip, e.g. for torch without CUDA:
 #   make demo PIP_INSTALL_FLAGS="--extra-index-url https://download.pytorch.org/whl/cpu"
@@ -14,7 +15,7 @@ NMT := $(VENV)/bin/nmt
 SAMPLE := data/sample-en-de
 RUN := runs/sample
 
-.PHONY: demo test check clean
+.PHONY: demo test check docs clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.installed
@@ -37,6 +38,9 @@ check: $(VENV)/.installed-dev
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
+
+docs: $(VENV)/.installed-dev
+	$(VENV)/bin/python docs/generate.py
 
 # Installed again only when what is to be installed has changed.
 $(VENV)/.installed: pyproject.toml constraints.txt | $(VENV)/bin/python
