@@ -132,14 +132,9 @@ def _guarded(command: Any, arguments: list[str], debug: bool) -> int:
     from nmt.errors import NmtError
 
     try:
-        with command.make_context("nmt", arguments) as context:
-            command.invoke(context)
-        if sys.stdout is not None:
-            sys.stdout.flush()
-        return 0
-    except typer.Exit as done:
-        return _flushed(done.exit_code)
+        return _status(command, arguments)
     except KeyboardInterrupt as stop:
+        _hand_on()
         saved = hasattr(stop, "status")  # a stage was asked to end, and did
         show.say("interrupted; the same command goes on from here" if saved else "interrupted")
         return getattr(stop, "status", 128 + signal.SIGINT)
@@ -147,6 +142,7 @@ def _guarded(command: Any, arguments: list[str], debug: bool) -> int:
         _drop_stdout()
         return 128 + signal.SIGPIPE
     except NmtError as problem:
+        _hand_on()
         if debug:
             raise
         show.error(problem.problem, problem.hint)
@@ -155,7 +151,7 @@ def _guarded(command: Any, arguments: list[str], debug: bool) -> int:
         if debug or problem.errno not in FULL_DISK:
             raise
         _drop_stdout()
-        show.error(f"{problem.filename or 'standard output'}: cannot be written: {problem.strerror}", "make room there")
+        show.error(f"{problem.filename or 'stdout'}: cannot be written: {problem.strerror}", "make room there")
         return 1
     except Exception as problem:
         if not hasattr(problem, "format_message"):  # the parser's own complaints have it
@@ -163,14 +159,16 @@ def _guarded(command: Any, arguments: list[str], debug: bool) -> int:
         return _usage(problem)
 
 
-def _flushed(status: int) -> int:
-    """`status`, once what was printed has reached its reader."""
+def _status(command: Any, arguments: list[str]) -> int:
+    """The command's exit status, once what it printed has reached its reader."""
+    status = 0
     try:
-        if sys.stdout is not None:
-            sys.stdout.flush()
-    except BrokenPipeError:
-        _drop_stdout()
-        return 128 + signal.SIGPIPE
+        with command.make_context("nmt", arguments) as context:
+            command.invoke(context)
+    except typer.Exit as done:
+        status = done.exit_code
+    if sys.stdout is not None:
+        sys.stdout.flush()
     return status
 
 
@@ -198,6 +196,15 @@ def _nearest(problem: Any, message: str) -> list[str]:
     if not names and message.startswith("No such command"):
         names = list(COMMANDS)
     return difflib.get_close_matches((given[1] or given[2]) if given else "", names, n=2)
+
+
+def _hand_on() -> None:
+    """What was printed before a problem reaches its reader; if that is the problem, it is dropped."""
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except OSError:
+        _drop_stdout()
 
 
 def _drop_stdout() -> None:

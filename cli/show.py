@@ -35,7 +35,7 @@ def silence(quiet: bool) -> bool:
 
 def on_terminal() -> bool:
     """Whether stderr is a terminal that bars may be drawn on."""
-    return sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+    return sys.stderr is not None and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
 
 
 def say(text: str) -> None:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
+
+os.environ.pop("PYTHONUNBUFFERED", None)  # commands run as their users run them: it would hide what buffers do
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -31,7 +31,10 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
                 "go on from the checkpoint before with a lower learning rate, or set train.clip_norm = 1.0",
             )
     try:
+        path.touch()
+        mode = path.stat().st_mode & 0o777
         save_file(plain, path)
+        path.chmod(mode)  # as any new file's here: safetensors would let nobody else read it
     except (SafetensorError, OSError) as error:
         hint = "check that the folder may be written and that the disk has room"
         raise OutputError(f"{path}: cannot be written: {error}", hint) from error

@@ -96,6 +96,8 @@ def open_lines(path: Path | str) -> Iterator[LineWriter]:
     Raises OutputError when it cannot be written.
     """
     if str(path) == "-":
+        if sys.stdout is None:
+            raise OutputError("stdout: is closed", "open it, or name a file with --output")
         stdout = getattr(sys.stdout, "buffer", None) or _TextAsBytes()
         writer = LineWriter(cast(BinaryIO, stdout), "stdout")
         yield writer

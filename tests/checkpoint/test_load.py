@@ -51,6 +51,12 @@ def test_tied_weights_are_stored_once_and_tied_after_loading(tie: str, copies: i
     assert_close(weights(loaded), stored, atol=0, rtol=0)
 
 
+def test_all_files_may_be_read_by_whom_any_new_file_may(model: Path, tmp_path: Path) -> None:
+    (tmp_path / "new").touch()
+    modes = {path.name: path.stat().st_mode & 0o777 for path in model.iterdir()}
+    assert set(modes.values()) == {(tmp_path / "new").stat().st_mode & 0o777}, modes
+
+
 def test_loading_draws_no_random_numbers(model: Path) -> None:
     torch.manual_seed(5)
     before = torch.get_rng_state()

@@ -165,7 +165,7 @@ def test_a_closed_pipe_ends_quietly(shell: Shell, toy: Path) -> None:
 def test_a_full_disk_behind_stdout_is_an_error(shell: Shell, toy: Path) -> None:
     ended = shell("nmt recipe show toy.toml > /dev/full")
     assert ended.returncode == 1
-    assert ended.stderr.startswith(b"error: standard output: cannot be written: No space left on device\nhint: ")
+    assert ended.stderr.startswith(b"error: stdout: cannot be written: No space left on device\nhint: ")
 
 
 def test_a_failing_stage_of_a_pipe_writes_nothing_to_stdout(shell: Shell, toy: Path) -> None:
