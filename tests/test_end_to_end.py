@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import shutil
 import subprocess
 import sys
@@ -121,6 +122,34 @@ def test_a_second_run_changes_nothing(work: Work, capsys: pytest.CaptureFixture[
     assert main(["run", str(work.recipe), "--run-dir", str(work.run)]) == 0
     assert capsys.readouterr().err.count(": nothing to do\n") == len(STAGES)
     assert work.contents() == before
+
+
+def test_a_full_disk_ends_each_stage_with_a_line_and_the_run_goes_on_once_there_is_room(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    quick = (
+        SETTINGS.replace("steps = 160", "steps = 8")
+        .replace("every = 80", "every = 4")
+        .replace("every = 40", "every = 4")
+    )
+    recipe = tasks.write(tmp_path, "copy", quick, train=600, held_out=12, longest=4)
+    command = ["run", str(recipe), "--quiet", "--run-dir"]
+    largest, unlimited = resource.getrlimit(resource.RLIMIT_FSIZE)
+    failed = []
+    for room in (900, 4000, 5500, 8000, 160_000, 230_000):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (room, unlimited))
+        try:
+            assert main([*command, str(tmp_path / "run")]) == 1
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (largest, unlimited))
+        first, second = capsys.readouterr().err.splitlines()
+        assert "cannot be written" in first and "File too large" in first and second.startswith("hint: ")
+        failed.append(first.removeprefix(f"error: {tmp_path}/run/").partition(".partial")[0].partition("/")[0])
+        assert not [path for path in tmp_path.rglob("*") if ".partial" in path.name]
+    assert {"preprocess", "bpe", "checkpoints"} <= set(failed), failed
+    assert main([*command, str(tmp_path / "run")]) == main([*command, str(tmp_path / "other")]) == 0
+    for name in ("model/model.safetensors", "translations/test.bb", "checkpoints/last.json"):
+        assert (tmp_path / "run" / name).read_bytes() == (tmp_path / "other" / name).read_bytes()
 
 
 def test_the_model_folder_alone_translates_in_another_place_and_locale(work: Work, tmp_path: Path) -> None:

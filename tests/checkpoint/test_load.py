@@ -7,11 +7,13 @@ import pickle
 import resource
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from model.cases import MODELS, name
 from safetensors.torch import load_file, save_file
 from torch.testing import assert_close
 
@@ -35,6 +37,15 @@ def test_a_loaded_model_is_the_saved_one(save, tmp_path: Path) -> None:
     assert (again / "model.safetensors").read_bytes() == (folder / "model.safetensors").read_bytes()
     assert (again / "model.json").read_bytes() == (folder / "model.json").read_bytes()
     assert not loaded.training
+
+
+@pytest.mark.parametrize("config", MODELS, ids=name)
+def test_every_kind_of_model_comes_back(config: Any, save, tmp_path: Path) -> None:
+    folder = save(tmp_path / "m", config=config)
+    description, loaded = load_model(folder)
+    assert description.model == config
+    assert_close(weights(loaded), load_file(folder / "model.safetensors"), atol=0, rtol=0)
+    assert len(load_translator(folder, device="cpu").translate(LINES)) == len(LINES)
 
 
 @pytest.mark.parametrize(("tie", "copies"), [("all", 1), ("target", 2), ("none", 3)])

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+SETS = [("", "train"), ("valid-", "valid"), ("test-", "test")]
 STAGES = ["preprocess", "bpe", "train", "average", "translate", "score"]
 
 
@@ -85,6 +86,31 @@ def test_a_missing_recipe_is_an_error(nmt, toy: Path) -> None:
 
 def test_forcing_a_stage_that_is_not_to_run_is_wrong_usage(nmt, toy: Path) -> None:
     assert nmt("run", "toy.toml", "--to", "bpe", "--force", "train").status == 2
+
+
+def test_pairs_with_a_blank_side_are_dropped_as_pairs_and_counted(nmt, toy: Path) -> None:
+    Path("train.aa").write_bytes(b"bal\n\nkor\ndem\n\xe2\x80\x8b\n")
+    Path("train.bb").write_bytes(b"bal\nban\n\xe3\x80\x80\ndem\nx\n")
+    ended = nmt("preprocess", "toy.toml")
+    assert ended.status == 0 and "read 5, kept 2, dropped 3 (empty 3)" in ended.err
+    for side in ("source", "target"):
+        assert Path(f"runs/toy/preprocess/train.{side}").read_text() == "bal\ndem\n"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["preprocess", "toy.toml"],
+        ["bpe", "toy.toml"],
+        ["recipe", "new", *(f"--{s}{n}={f}.{x}" for s, f in SETS for n, x in (("source", "aa"), ("target", "bb")))],
+        ["recipe", "check", "toy.toml"],
+        ["download", "toy.toml"],
+    ],
+    ids=lambda arguments: " ".join(arguments[:2]),
+)
+def test_quiet_commands_say_nothing(nmt, toy: Path, arguments: list[str]) -> None:
+    ended = nmt(*arguments, "--quiet")
+    assert (ended.status, ended.out, ended.err) == (0, "", "")
 
 
 def test_invalid_utf8_names_file_line_and_byte_and_leaves_nothing_half_done(nmt, toy: Path) -> None:

@@ -13,6 +13,7 @@ import lzma
 import os
 import shutil
 import sys
+import unicodedata
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +23,24 @@ import zstandard
 from nmt.cli import main
 from search.models import learn_vocabulary, save_folder, sentences
 
+from nmt.corpus.lines import one_line
+
 ODD = b"bal\xe2\x80\xa8kor\ndem\xc2\x85gom\nban\x0bbar\x0c\x1cbel \xe2\x80\xa9 \x1d\x1e\x00 kor\n"
+SCRIPTS = [
+    "bal kor \U0001f600 dem gom",
+    "\U0001f468\u200d\U0001f469\u200d\U0001f467 \U0001f1e9\U0001f1ea \u2764\ufe0f",
+    "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645",  # a Persian word with a joiner that must stay
+    "a\u200eb\u200fc\u061cd\u2067e\u2069 \u05e9\u05b8\u05dc\u05d5\u05b9\u05dd",
+    "10\u00a0000 bal\u2009kor\u3000dem\u202f!",
+    "\u0915\u094d\u200d\u0937 \uac00\ub098 \u5bcc\u58eb\u5c71 \u304b\u3099",
+    "  two  spaces  ",
+    "\u2581 bal\u2581kor \u2581",
+    "<s> </s> <unk> <pad> <0x41> @@ un@@ us &amp; &#124; ##ing |||",
+    "471,11 \u20ac XX0555666777 1000222033304444055555066666607",
+    "tab\tbell\x07escape\x1b[31m delete\x7f \u009b",
+    "line\u2028paragraph\u2029next\x85tab\x0bform\x0cgroup\x1d",
+    "\ufffd \ufdd0 \U0010ffff \ue000",
+]
 BAD = b"bal\n caf\xe9 kor\ndem\n"
 PACK: dict[str, Callable[[bytes], bytes]] = {
     ".gz": gzip.compress,
@@ -121,6 +139,14 @@ def test_odd_separators_and_nul_neither_split_nor_cut_a_line(desk: Desk, command
 )
 def test_ends_of_lines_are_of_any_kind_and_the_last_may_be_missing(desk: Desk, command: Command, data: bytes) -> None:
     assert desk.run(command, data) == desk.run(command, b"bal kor\ndem\n", stdin=True)
+
+
+def test_what_is_encoded_and_decoded_comes_back_whatever_its_script(desk: Desk) -> None:
+    text = "".join(f"{line}\n" for line in SCRIPTS)
+    pieces = desk.run(COMMANDS["encode"], text.encode())
+    back = desk.run(COMMANDS["decode"], pieces.out, "--side", "source")
+    assert (back.status, back.err) == (0, "")
+    assert back.out.decode() == "".join(f"{one_line(unicodedata.normalize('NFC', line))}\n" for line in SCRIPTS)
 
 
 @each

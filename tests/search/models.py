@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 import random
 from functools import cache
 from pathlib import Path
 
 import torch
+from tasks import WORDS
 
 from nmt.corpus.clean import Cleaner
 from nmt.model.config import TransformerConfig
@@ -16,8 +16,6 @@ from nmt.search.config import SearchConfig
 from nmt.search.translate import Translator
 from nmt.subwords.learn import learn
 from nmt.subwords.vocabulary import Vocabulary
-
-WORDS = ["".join(letters) for letters in itertools.product("bdgk", "aeo", "lmnr")]
 
 
 def sentences(count: int, longest: int = 8, seed: int = 13) -> list[str]:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from model.cases import MODELS, name
 from search.models import CONFIG, random_model, sentences, translator
 
 from nmt.corpus.lines import is_blank
@@ -58,13 +60,36 @@ def test_order_and_neighbours_change_nothing(random_translator: Translator, mixe
     assert all(map(same, usual[:10], among_others[:10]))
 
 
-@pytest.mark.parametrize("kind", ["rotary", "learned"])
-@pytest.mark.parametrize("norm", ["pre", "post"])
-def test_the_law_holds_for_every_kind_of_position(vocabulary_path: Path, kind: str, norm: str) -> None:
-    config = TransformerConfig.model_validate({**CONFIG.model_dump(), "position": {"kind": kind}, "norm": norm})
-    ours = translator(vocabulary_path, model=random_model(340, config=config))
-    lines = sentences(30, 20, seed=8)
+@pytest.mark.parametrize("config", MODELS, ids=name)
+def test_batches_change_nothing_whatever_the_model(vocabulary_path: Path, config: Any) -> None:
+    ours = translator(vocabulary_path, model=random_model(340, config=config), limit=30)
+    lines = sentences(12, 20, seed=8)
     assert all(map(same, ours.stream(lines), ours.stream(lines, batch_tokens=1)))
+
+
+@pytest.mark.parametrize("config", MODELS, ids=name)
+def test_the_forced_score_is_the_score_of_search_whatever_the_model(vocabulary_path: Path, config: Any) -> None:
+    ours = translator(vocabulary_path, model=random_model(340, config=config), limit=30)
+    pairs = forced(ours, sentences(8, 6, seed=4), "gnmt:0.6")
+    assert [scored.score for _, scored in pairs] == pytest.approx([found.score for found, _ in pairs], abs=1e-4)
+
+
+@pytest.mark.parametrize("config", MODELS, ids=name)
+def test_a_beam_of_one_takes_the_likeliest_token_each_time_whatever_the_model(
+    vocabulary_path: Path, config: Any
+) -> None:
+    ours = translator(vocabulary_path, model=random_model(340, config=config), limit=30)
+    vocabulary = ours.target_vocabulary
+    numbers = {vocabulary.piece(i): i for i in range(len(vocabulary))}
+    for translation in ours.stream(sentences(4, 6, seed=4), beam=1):
+        ids = [numbers[piece] for piece in translation.best.tokens]
+        source = [*ours.source_vocabulary.encode(translation.source), vocabulary.eos]
+        src_BS, tgt_BT = torch.tensor([source]), torch.tensor([[vocabulary.bos, *ids]])
+        with torch.no_grad():
+            logits_BTV = ours.model.decode(ours.model.encode(src_BS, src_BS >= 0), src_BS >= 0, tgt_BT)
+        logits_BTV[..., [vocabulary.pad, vocabulary.unk, vocabulary.bos]] = -torch.inf
+        chosen = [*ids, vocabulary.eos] if translation.best.finished else ids
+        assert logits_BTV[0].argmax(-1).tolist()[: len(chosen)] == chosen
 
 
 def test_a_model_in_training_translates_without_dropout_and_stays_in_training(vocabulary_path: Path) -> None:

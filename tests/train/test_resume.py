@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
+from model.cases import members
 from train.toys import SCHEDULE, model, optimizer, pairs, steps_of, store
 
+from nmt.train.config import OptimizerConfig, SgdConfig
 from nmt.train.events import Saved, Step, Stopped
 from nmt.train.fit import fit
 from nmt.train.rules import Rules
@@ -15,11 +18,13 @@ from nmt.train.state import State
 from nmt.train.validate import Scores, evaluating, mean_loss
 
 
-def train(folder: Path, stop_after: int | None = None, keep: int = 5, **rules: object) -> list[object]:
+def train(
+    folder: Path, stop_after: int | None = None, keep: int = 5, optimize: Any = optimizer, **rules: object
+) -> list[object]:
     """Train in `folder` as one process would, going on from what is there; a signal comes after `stop_after`."""
     trained = model()
     settings = Rules(**{"steps": 20, "save_every": 7, "validate_every": 4, **rules})
-    learner, kept, held_out = optimizer(trained), store(folder, keep, settings.save_every), pairs(6, seed=9)
+    learner, kept, held_out = optimize(trained), store(folder, keep, settings.save_every), pairs(6, seed=9)
     torch.manual_seed(77)
     kept.recover()
     newest = kept.newest()
@@ -75,6 +80,13 @@ def test_a_training_stopped_anywhere_ends_with_the_same_bits(stop: int, unbroken
     assert [(e.step, e.epoch, e.loss, e.norm, e.learning_rate) for e in both] == [
         (e.step, e.epoch, e.loss, e.norm, e.learning_rate) for e in whole
     ]
+
+
+@pytest.mark.parametrize("config", [kind() for kind in members(OptimizerConfig)] + [SgdConfig(momentum=0.9)], ids=str)
+def test_ten_updates_and_ten_more_are_twenty_with_every_optimizer(config: OptimizerConfig, tmp_path: Path) -> None:
+    for name, stop in (("whole", None), ("halves", 10), ("halves", None)):
+        train(tmp_path / name, stop, optimize=config.build)
+    assert contents(tmp_path / "halves") == contents(tmp_path / "whole")
 
 
 def test_a_training_killed_before_its_first_checkpoint_begins_anew(unbroken, tmp_path: Path) -> None:

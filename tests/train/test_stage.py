@@ -63,14 +63,19 @@ def test_training_saves_validates_and_tells_its_journal(folder: Path) -> None:
     assert losses[-1] < losses[0]
 
 
-def test_validations_scores_are_those_of_translating_and_scoring_the_same_text(folder: Path) -> None:
-    trained(folder, "train.valid_beam=2", "train.steps=40", "train.schedule.peak=1e-2")
+@pytest.mark.parametrize(("language", "tokenizer"), [("de", "13a"), ("zh", "zh")])
+def test_validations_scores_are_those_of_translating_and_scoring_the_same_text(
+    language: str, tokenizer: str, folder: Path
+) -> None:
+    changes = ("train.valid_beam=2", "train.steps=40", "train.schedule.peak=1e-2", f"languages.target={language}")
+    trained(folder, *changes)
     last = pointed(folder / "run" / "checkpoints", LAST)
     measured = read_validation(last)
     sources = (folder / "valid.en").read_text().splitlines()
     references = (folder / "valid.de").read_text().splitlines()
     hypotheses = load_translator(last, device="cpu").translate(sources, beam=2)
-    bleu, chrf = score_all(hypotheses, [references], [BleuConfig(), ChrfConfig()], "de")
+    bleu, chrf = score_all(hypotheses, [references], [BleuConfig(), ChrfConfig()], language)
+    assert f"tok:{tokenizer}|" in bleu.signature
     assert (measured["bleu"], measured["chrf"]) == (bleu.value, chrf.value)
     assert chrf.value > 0
 
