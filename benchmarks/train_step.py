@@ -67,7 +67,12 @@ def main() -> None:
         "utilisation": round(reached / peak, 4),
     }
     settings = {name: v.name if isinstance(v, Path) else v for name, v in vars(options).items() if name != "save"}
-    settings |= {"device": str(device), "precision": precision, "threads": torch.get_num_threads()}
+    settings |= {
+        "vocabulary": vocabulary,
+        "device": str(device),
+        "precision": precision,
+        "threads": torch.get_num_threads(),
+    }
     record("train_step", settings, results, options.save)
 
 
