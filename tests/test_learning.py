@@ -38,7 +38,7 @@ count = 1
 @pytest.mark.parametrize("position", sorted({position.kind for position in POSITIONS}))
 @pytest.mark.parametrize("task", tasks.TASKS)
 def test_a_model_learns_the_task(task: str, position: str, norm: str, tmp_path: Path) -> None:
-    file = tasks.write(tmp_path, task, SETTINGS, train=4000, held_out=200)
+    file = tasks.write(tmp_path, task, SETTINGS, train=20000, held_out=200)
     run = RunFolder(tmp_path / "run")
     for _ in run_stages(read(file, [f"model.position.kind={position}", f"model.norm={norm}"]), run, choose()):
         pass
