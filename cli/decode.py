@@ -26,4 +26,5 @@ def decode(
     from nmt.subwords.files import decode_file
 
     vocabulary, cleaner = load_side(model, side)
+    show.awaits(input_)
     show.progress(decode_file(vocabulary, cleaner, input_, output, ids=ids, on_bad_bytes=on_bad_bytes))

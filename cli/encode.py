@@ -37,6 +37,7 @@ def encode(
     from nmt.subwords.files import encode_file
 
     vocabulary, cleaner = load_side(model, side)
+    show.awaits(input_)
     show.progress(encode_file(vocabulary, cleaner, input_, output, ids=ids, on_bad_bytes=on_bad_bytes))
 
 

@@ -100,6 +100,7 @@ def score(
     if not references:
         raise typer.BadParameter("a reference file is missing")
     metrics = named(metric or [MetricName.BLEU], tokenize, lowercase)
+    show.awaits(input_)
     result = evaluate(
         input_, references, metrics, language, source=source, on_bad_bytes=on_bad_bytes, sentences=sentence
     )

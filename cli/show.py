@@ -38,6 +38,12 @@ def on_terminal() -> bool:
     return sys.stderr is not None and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
 
 
+def awaits(path: object) -> None:
+    """Tell people at a terminal that their typing is what is read."""
+    if str(path) == "-" and sys.stdin is not None and sys.stdin.isatty():
+        say("reading from the terminal; Ctrl-D ends")
+
+
 def say(text: str) -> None:
     """A line on stderr, unless quiet."""
     if not _state.quiet:

@@ -157,6 +157,7 @@ def translate(
     from nmt.search.files import translate_file
 
     translator = load_translator(model, device, threads)
+    show.awaits(input_)
     show.progress(
         translate_file(
             translator,

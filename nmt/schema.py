@@ -16,7 +16,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError, mo
 from nmt.errors import RecipeError
 
 Location = tuple[str | int, ...]
-EVERY_KEY = "see docs/recipes.md for every key"
+EVERY_KEY = "nmt recipe show RECIPE prints every key of a recipe that works, such as what nmt recipe new writes"
 C = TypeVar("C", bound="Config")
 
 
@@ -78,7 +78,13 @@ def read_toml(path: Path) -> tuple[dict[str, Any], str]:
         match = re.search(r"\(at line (\d+), column \d+\)", str(error))
         place = f"{path}:{match[1]}" if match else str(path)
         what = re.sub(r"\s*\(at .*\)$", "", str(error))
-        raise RecipeError(f"{place}: not valid TOML: {what}", "strings stand in quotes; see docs/recipes.md") from error
+        raise RecipeError(f"{place}: not valid TOML: {what}", _toml_hint(what)) from error
+
+
+def _toml_hint(problem: str) -> str:
+    if "\\" in problem:
+        return "write paths with / between folders, or in single quotes"
+    return "strings stand in quotes, tables under [headings]"
 
 
 def line_of(text: str, location: Sequence[str | int]) -> int | None:

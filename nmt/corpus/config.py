@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import Discriminator, Field, Tag, field_validator, model_validator
+from pydantic import AfterValidator, Discriminator, Field, Tag, field_validator, model_validator
 
 from nmt.schema import Config, Count
 
@@ -18,12 +19,21 @@ if TYPE_CHECKING:
     from nmt.corpus.sources.tsv import TsvSource
 
 
+def _language_code(value: str) -> str:
+    if not re.fullmatch(r"[A-Za-z]{2,3}([-_][A-Za-z0-9]+)*", value):
+        raise ValueError("a language is a code, such as en, zh or pt-BR")
+    return value
+
+
+Language = Annotated[str, AfterValidator(_language_code)]
+
+
 class LanguagesConfig(Config):
     """The language codes of both sides, such as en and de; zh-TW or pt_BR are fine too."""
 
-    source: str = Field(min_length=2)
+    source: Language
     """Language of the source side."""
-    target: str = Field(min_length=2)
+    target: Language
     """Language of the target side: it chooses the scores' tokenizer and the Moses rules."""
 
 

@@ -108,6 +108,13 @@ def open_lines(path: Path | str) -> Iterator[LineWriter]:
         yield LineWriter(packed, str(path))
 
 
+def keep_apart(source: Path | str, output: Path | str) -> None:
+    """Raises OutputError when `output` is the file that is being read, whose text would be lost."""
+    files = [Path(path) for path in (source, output) if str(path) != "-"]
+    if len(files) == 2 and all(path.is_file() for path in files) and files[0].samefile(files[1]):
+        raise OutputError(f"{output}: is the input, which would be overwritten", "name another file with --output")
+
+
 def is_blank(line: str) -> bool:
     """Whether nothing remains once Unicode white space, zero-width space and U+FEFF are removed."""
     return not line.strip(_BLANKS)
@@ -137,7 +144,10 @@ def _decode(raw: bytes, name: str, number: int, on_bad_bytes: str, tally: Counte
 def _encoding_hint(raw: bytes, number: int) -> str:
     if number == 1 and raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return "the file is UTF-16: convert it with iconv -f utf-16 -t utf-8"
-    return 'convert the file to UTF-8, or let on_bad_bytes = "replace" put U+FFFD in its place'
+    return (
+        "convert the file to UTF-8, or let --on-bad-bytes replace (in a recipe: [preprocess] on_bad_bytes) put U+FFFD "
+        "in its place"
+    )
 
 
 def _without_end(raw: bytes) -> bytes:

@@ -10,7 +10,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Literal
 
-from nmt.corpus.lines import open_lines, read_lines
+from nmt.corpus.lines import keep_apart, open_lines, read_lines
 from nmt.errors import DataError
 from nmt.events import Caution, Event, Progress
 from nmt.search.feed import live
@@ -43,6 +43,7 @@ def translate_file(
     output; of a stream, everything up to `buffer_lines` before the bad line may be written already. A stream that
     pauses gets its translations at once. Raises DataError, OutputError, and NmtError for unfit settings.
     """
+    keep_apart(source, output)
     tally: Counter[str] = Counter()
     name = _name(source)
     total = None
@@ -95,6 +96,8 @@ def rescore_files(
 
     Files are read through before anything is written. Raises DataError also when the counts of lines differ.
     """
+    keep_apart(source, output)
+    keep_apart(target, output)
     streams = [path for path in (source, target) if _streams(path)]
     counts = [sum(1 for _ in read_lines(path, on_bad_bytes)) for path in (source, target) if not _streams(path)]
     if len(counts) == 2 and counts[0] != counts[1]:

@@ -61,7 +61,12 @@ class Translator:
         self.positions = min(tables, default=None)
 
     def translate(self, lines: Iterable[str], **overrides: Any) -> list[str]:
-        """The best translation of every line."""
+        """The best translation of every line, as a list of texts: ``translate(["A man.", "Two dogs."], beam=1)``.
+
+        Settings that may be overridden are those of a recipe's [translate]: beam, length_penalty, max_extra_tokens,
+        max_source_tokens, batch_tokens, batch_lines, buffer_lines, precision. Raises TypeError for a single string
+        or lines that aren't strings, NmtError for settings that do not fit.
+        """
         return [translation.text for translation in self.stream(lines, **overrides)]
 
     def stream(self, lines: Iterable[str | None], *, n_best: int = 1, **overrides: Any) -> Iterator[Translation]:
@@ -70,6 +75,8 @@ class Translator:
         None among the lines says that the input pauses (see feed.live): what was read is then translated at once.
         Blank lines give empty text without asking the model. Raises NmtError for settings that do not fit.
         """
+        if isinstance(lines, str | bytes):
+            raise TypeError(f"lines is one {type(lines).__name__}, not a list of lines: translate([text])")
         settings = self._settings(overrides)
         if not 1 <= n_best <= settings.beam:
             raise NmtError(
@@ -111,6 +118,8 @@ class Translator:
 
     def _tasks(self, lines: Sequence[str], first: int, settings: SearchConfig) -> list[_Task]:
         """What is to be done for each line: nothing, one search, or one for each part."""
+        if strange := next((line for line in lines if not isinstance(line, str)), None):
+            raise TypeError(f"a line is a string; {strange!r} is {type(strange).__name__}")
         tasks = [_Task(first + i, line) for i, line in enumerate(lines)]
         asked = [task for task in tasks if not is_blank(task.source)]
         texts = [self.source_cleaner.clean(task.source) for task in asked]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from nmt.corpus.config import PlainConfig
 from nmt.corpus.lines import read_lines
-from nmt.corpus.sources.source import check_counts
+from nmt.corpus.sources.source import check_counts, language_of
 from nmt.errors import DataError
 from nmt.recipe import Recipe
 from nmt.stages.stage import RunFolder, flatten
@@ -28,6 +28,7 @@ def problems(recipe: Recipe, run: RunFolder) -> Iterator[str]:
         yield from _counts(recipe)
         yield from _pieces(recipe)
     yield from _overlaps(recipe)
+    yield from _languages(recipe)
     yield from _limits(recipe)
     yield from _device(recipe)
     yield from _disk(recipe, run)
@@ -102,6 +103,16 @@ def _overlaps(recipe: Recipe) -> Iterator[str]:
     for key, path in _files(recipe):
         if path in train and not key.startswith("data.train"):
             yield f"{path}: is training data and {key} at once"
+
+
+def _languages(recipe: Recipe) -> Iterator[str]:
+    """Files whose names tell the other side's language."""
+    codes = {"source": recipe.languages.source, "target": recipe.languages.target}
+    for key, path in _files(recipe):
+        side = next((part for part in reversed(key.split(".")) if part in codes), None)
+        told = language_of(path)
+        if side and told != codes[side] and told in codes.values():
+            yield f"{path}: its name says {told}, and {key} is {codes[side]}: are the sides swapped?"
 
 
 def _limits(recipe: Recipe) -> Iterator[str]:

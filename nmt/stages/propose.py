@@ -12,6 +12,7 @@ from pathlib import Path
 
 from nmt.corpus.lines import is_blank, read_lines
 from nmt.corpus.sources.plain import PlainSource
+from nmt.corpus.sources.source import language_of
 from nmt.errors import DataError, OutputError, RecipeError
 from nmt.events import Caution, Event, Notice, Progress
 from nmt.files import write_text_whole
@@ -58,6 +59,11 @@ def propose(wish: Wish, output: Path, overwrite: bool = False) -> Iterator[Event
         wish.source_language or _language(wish.source, "--source-lang"),
         wish.target_language or _language(wish.target, "--target-lang"),
     )
+    if wish.source.exists() and wish.target.exists() and wish.source.samefile(wish.target):
+        raise RecipeError(
+            f"{wish.source}: is both source and target",
+            'name two files; for one of tab-separated columns write [[data.train]] file = "…" (docs/data.md)',
+        )
     _make_way([output], overwrite)
     size = yield from _count(wish.source, wish.target)
     name = wish.name or _name(output, languages)
@@ -79,12 +85,11 @@ def _name(output: Path, languages: tuple[str, str]) -> str:
 
 
 def _language(path: Path, option: str) -> str:
-    """The language that a name such as train.en.gz tells."""
-    name = re.sub(r"\.(gz|xz|zst|bz2)$", "", path.name)
-    match = re.search(r"\.([a-z]{2,3}(?:[-_][A-Za-z]{2,4})?)$", name)
-    if match is None or match[1] in {"txt", "tok", "raw", "src", "tgt", "trg", "ref", "bpe"}:
+    """The language that a name such as train.en.gz tells, else RecipeError."""
+    code = language_of(path)
+    if code is None:
         raise RecipeError(f"{path}: its name tells no language", f"give it, like {option} en")
-    return match[1]
+    return code
 
 
 def _make_way(paths: Sequence[Path], overwrite: bool) -> None:

@@ -61,6 +61,8 @@ def plan(
             reasons = [f"{stage.follows} runs before it"]
         if stage.after in stale and not reasons:
             reasons = [f"{stage.after} runs before it, and may give other results"]
+            if stage.resumes and any(run.checkpoints.glob("step-*")):
+                reasons += ["checkpoints of other results can't be gone on from: --force train starts over"]
         if reasons:
             stale.add(stage.name)
         planned.append((stage, reasons))

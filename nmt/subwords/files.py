@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from nmt.corpus.clean import Cleaner
-from nmt.corpus.lines import is_blank, one_line, open_lines, read_lines
+from nmt.corpus.lines import is_blank, keep_apart, one_line, open_lines, read_lines
 from nmt.errors import DataError
 from nmt.events import Caution, Event, Progress
 from nmt.subwords.vocabulary import Vocabulary
@@ -74,6 +74,7 @@ def _each_line(
     tally: Counter[str],
     label: str,
 ) -> Iterator[Event]:
+    keep_apart(source, output)
     total = None
     if str(source) != "-" and Path(source).is_file():
         total = sum(1 for _ in read_lines(source, on_bad_bytes))

@@ -46,10 +46,12 @@ def check_fixed(old: Mapping[str, Any], new: Mapping[str, Any], place: str) -> N
     both = [key for key in after if key in before]
     changes = dict(differences({key: before[key] for key in both}, {key: after[key] for key in both}))
     if changes:
+        digests = {"vocabulary": "another vocabulary", "data": "other training text"}
+        told = [digests.get(key.split(".")[0], text) for key, text in changes.items()]
         raise TrainingError(
-            f"{place}: was trained with other settings: {'; '.join([*changes.values()][:5])}",
-            "put them back, or train in another folder with --run-dir; nmt run RECIPE --force train sets the old "
-            "checkpoints aside and starts over",
+            f"{place}: was trained with other settings: {'; '.join([*dict.fromkeys(told)][:5])}",
+            "train in another folder with --run-dir, or let nmt run RECIPE --force train set the old checkpoints aside "
+            "and start over; or put the settings back",
         )
 
 

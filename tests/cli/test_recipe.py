@@ -181,3 +181,25 @@ def test_check_looks_at_the_run_folder(nmt, toy: Path) -> None:
         "is a file; the run folder file/run cannot be made"
         in nmt("recipe", "check", "toy.toml", "--run-dir", "file/run").err
     )
+
+
+def test_one_file_for_both_sides_is_refused(nmt, corpus: Path) -> None:
+    ended = nmt("recipe", "new", "--source", "train.aa", "--target", "train.aa", "--target-lang", "bb")
+    assert ended.status == 1 and "is both source and target" in ended.err
+    assert not (corpus / "recipe.toml").exists()
+
+
+def test_files_whose_names_tell_the_other_language_are_found(nmt, corpus: Path) -> None:
+    assert nmt("recipe", "new", *FILES).status == 0
+    recipe = corpus / "recipe.toml"
+    swapped = recipe.read_text().replace('"train.aa"', '"@"').replace('"train.bb"', '"train.aa"')
+    recipe.write_text(swapped.replace('"@"', '"train.bb"'))
+    ended = nmt("recipe", "check", "recipe.toml")
+    assert ended.status == 1
+    assert "train.bb: its name says bb, and data.train.0.source is aa: are the sides swapped?" in ended.err
+
+
+def test_a_language_is_a_code_and_no_name(nmt, corpus: Path) -> None:
+    assert nmt("recipe", "new", *FILES).status == 0
+    ended = nmt("recipe", "check", "recipe.toml", "--set", "languages.target=chinese")
+    assert ended.status == 1 and "a language is a code, such as en, zh or pt-BR" in ended.err

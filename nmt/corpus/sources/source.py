@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from itertools import islice
@@ -65,6 +66,15 @@ def check_counts(paths: tuple[Path, ...]) -> int | None:
         if count != counts[0]:
             raise unequal(paths[0], counts[0], path, count)
     return counts[0]
+
+
+def language_of(path: Path) -> str | None:
+    """The language code that a name such as train.en.gz tells, or None."""
+    name = re.sub(r"\.(gz|xz|zst|bz2)$", "", path.name)
+    match = re.search(r"\.([a-z]{2,3}(?:[-_][A-Za-z]{2,4})?)$", name)
+    if match is None or match[1] in {"txt", "tsv", "csv", "tok", "raw", "src", "tgt", "trg", "ref", "bpe"}:
+        return None
+    return match[1]
 
 
 def unequal(first: Path, first_count: int, second: Path, second_count: int) -> DataError:

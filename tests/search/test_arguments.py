@@ -1,0 +1,36 @@
+"""What `translate` is given: lines, and files that may not be the same."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nmt.errors import OutputError
+from nmt.search.files import rescore_files, translate_file
+from nmt.search.translate import Translator
+from nmt.subwords.files import encode_file
+
+
+@pytest.mark.parametrize("lines", ["bal kor", b"bal kor", [b"bal"], [1, 2], ["bal", 7]])
+def test_what_is_no_list_of_strings_is_named(random_translator: Translator, lines: Any) -> None:
+    with pytest.raises(TypeError, match="list of lines|a line is a string"):
+        random_translator.translate(lines)
+
+
+def test_no_command_overwrites_what_it_reads(random_translator: Translator, tmp_path: Path) -> None:
+    file, other = tmp_path / "in.aa", tmp_path / "in.bb"
+    for path in (file, other):
+        path.write_text("bal kor\n")
+    link = tmp_path / "link"
+    link.symlink_to(file)
+    vocabulary, cleaner = random_translator.source_vocabulary, random_translator.source_cleaner
+    for work in (
+        translate_file(random_translator, file, link),
+        rescore_files(random_translator, other, file, link),
+        encode_file(vocabulary, cleaner, file, link),
+    ):
+        with pytest.raises(OutputError, match="is the input, which would be overwritten"):
+            list(work)
+    assert file.read_text() == "bal kor\n"
