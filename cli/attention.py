@@ -1,0 +1,141 @@
+"""nmt attention: what the model looks at while it translates a sentence."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal, Optional
+
+import typer
+
+from . import show
+from .options import Device, ModelFolder, Quiet, Threads
+from .translate import Beam
+
+if TYPE_CHECKING:
+    from nmt.analysis.look import Look
+    from nmt.analysis.page import Choice
+
+Sentence = Annotated[str, typer.Argument(metavar="SENTENCE", show_default=False, help="A sentence of the source.")]
+Target = Annotated[
+    Optional[str],  # noqa: UP045
+    typer.Option(
+        "--target", "-t", metavar="TEXT", show_default=False, help="Its translation; otherwise the model's own."
+    ),
+]
+Output = Annotated[
+    Optional[str],  # noqa: UP045
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="FILE",
+        show_default=False,
+        help="File to write; - is stdout. Otherwise attention.html, or with the suffix of --format.",
+    ),
+]
+Form = Annotated[
+    Optional[Literal["html", "json", "png"]],  # noqa: UP045
+    typer.Option(
+        "--format", show_default=False, help="A page to explore, numbers, or a picture; otherwise by FILE's suffix."
+    ),
+]
+Words = Annotated[bool, typer.Option("--words", help="Subwords merged to words; a page opens with them.")]
+KindOf = Annotated[
+    Literal["encoder", "decoder", "cross"],
+    typer.Option("--kind", help="Attention of a picture, or that a page opens with."),
+]
+Layer = Annotated[
+    Optional[int],  # noqa: UP045
+    typer.Option(
+        "--layer", min=1, metavar="N", show_default=False, help="The layer of a picture, or a page's first; from 1."
+    ),
+]
+Head = Annotated[
+    Optional[int],  # noqa: UP045
+    typer.Option(
+        "--head", min=1, metavar="N", show_default=False, help="The head of a picture, or a page's first; from 1."
+    ),
+]
+
+
+def attention(
+    model: ModelFolder,
+    sentence: Sentence,
+    target: Target = None,
+    output: Output = None,
+    form: Form = None,
+    words: Words = False,
+    kind: KindOf = "cross",
+    layer: Layer = None,
+    head: Head = None,
+    beam: Beam = None,
+    device: Device = "auto",
+    threads: Threads = None,
+    quiet: Quiet = False,
+) -> None:
+    """Show the attention of MODEL while it translates SENTENCE: every weight of every layer and head.
+
+    Reads the model; writes a page for any browser, which needs nothing but itself, or the numbers as JSON, or a
+    picture. The weights are those with which the model computed, of encoder, decoder and cross-attention.
+
+    Example: nmt attention runs/sample "The file could not be opened." --output attention.html
+    """
+    form = form or _form(output)
+    from nmt.analysis.look import look
+    from nmt.analysis.page import Choice
+    from nmt.checkpoint.load import load_translator
+
+    translator = load_translator(model, device, threads)
+    found = look(translator, sentence, target, beam=beam)
+    choice = Choice(kind, _index(layer), _index(head), "words" if words else "subwords")
+    _check(found, choice)
+    place = output or f"attention.{form}"
+    _write(place, _rendered(form, found, choice, model))
+    if place != "-":
+        show.say(f"wrote {place}")
+
+
+def _form(output: str | None) -> Literal["html", "json", "png"]:
+    """What a file's suffix asks for."""
+    match Path(output or "").suffix.lower():
+        case ".json":
+            return "json"
+        case ".png":
+            return "png"
+    return "html"
+
+
+def _index(number: int | None) -> int | None:
+    return None if number is None else number - 1
+
+
+def _check(found: Look, choice: Choice) -> None:
+    layers, heads = found.subwords.weights[choice.kind].shape[:2]
+    for name, value, count in (("--layer", choice.layer, layers), ("--head", choice.head, heads)):
+        if value is not None and value >= count:
+            raise typer.BadParameter(f"{name} {value + 1}: this model's {choice.kind} has {count}")
+
+
+def _rendered(form: str, found: Look, choice: Choice, model: Path) -> bytes:
+    """What is written, in the form asked for."""
+    from nmt.analysis.look import as_json
+    from nmt.analysis.page import page
+    from nmt.checkpoint.report import about
+
+    if form == "png":
+        from nmt.analysis.picture import picture
+
+        return picture(found, choice)
+    if form == "json":
+        return (as_json(found, choice.units, model=str(model)) + "\n").encode()
+    return page(found, choice, dict(about(model))).encode()
+
+
+def _write(place: str, data: bytes) -> None:
+    from nmt.files import write_whole
+
+    if place == "-":
+        sys.stdout.buffer.write(data)
+        return
+    with write_whole(Path(place)) as stream:
+        stream.write(data)
