@@ -128,7 +128,7 @@ def _rendered(form: str, found: Look, choice: Choice, model: Path) -> bytes:
         return picture(found, choice)
     if form == "json":
         return (as_json(found, choice.units, model=str(model)) + "\n").encode()
-    return page(found, choice, dict(about(model))).encode()
+    return page(found, choice, {name: value for name, value in about(model)}).encode()
 
 
 def _write(place: str, data: bytes) -> None:

@@ -119,4 +119,4 @@ def _finite(points: Sequence[Point]) -> list[Point]:
 def _short(value: float) -> str:
     if abs(value) >= 10_000:
         return f"{value / 1000:g}k"
-    return f"{value:.4g}" if value == 0 or abs(value) >= 1e-3 else f"{value:.0e}".replace("e-0", "e-")
+    return f"{value:.4g}" if value == 0 or abs(value) >= 1e-4 else f"{value:.0e}".replace("e-0", "e-")

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 COLORS = "cividis_r"  # even in lightness, and the same for all kinds of colour vision
 INCHES_A_TOKEN = 0.16
+LONGEST = 24  # characters of a label
 
 
 def picture(look: Look, choice: Choice) -> bytes:
@@ -28,7 +29,7 @@ def picture(look: Look, choice: Choice) -> bytes:
     layers = range(weights_LHQK.size(0)) if choice.layer is None else [choice.layer]
     heads = range(weights_LHQK.size(1)) if choice.head is None else [choice.head]
     rows, columns = grid.axes(choice.kind)
-    size = (len(heads) * _inches(columns) + 1.5, len(layers) * _inches(rows) + 1.5)
+    size = (len(heads) * _inches(columns) + 3, len(layers) * (_inches(rows) + 0.3) + 2)
     figure = plotter.Figure(figsize=size, layout="constrained")
     axes = figure.subplots(len(layers), len(heads), squeeze=False, sharex=True, sharey=True)
     image = None
@@ -60,8 +61,8 @@ def _inches(names: tuple[str, ...]) -> float:
 
 
 def _plain(text: str) -> str:
-    """A name that matplotlib does not take for a formula."""
-    return text.replace("$", r"\$")
+    """A name that is not too long, and that matplotlib does not take for a formula."""
+    return (text if len(text) <= LONGEST else text[: LONGEST - 1] + "…").replace("$", r"\$")
 
 
 def _matplotlib() -> Any:

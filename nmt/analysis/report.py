@@ -11,6 +11,8 @@ from nmt.analysis.examples import examples
 from nmt.analysis.markup import Markup, asset, details, escape, fill, join, section, table, tag
 from nmt.analysis.record import STAGES, Record
 
+UNTOLD = ("name", "data.download")  # settings that change no result
+
 
 def report(records: Sequence[Record]) -> str:
     """The HTML file. Raises DataError where a tokenizer that the recipe's scores need is not installed."""
@@ -85,13 +87,15 @@ def _best(record: Record) -> str:
 
 
 def _differences(records: Sequence[Record], names: Sequence[str]) -> Markup:
-    flat = [dict(flatten(record.recipe)) for record in records]
+    flat = [
+        {key: value for key, value in flatten(record.recipe) if not key.startswith(UNTOLD)} for record in records
+    ]
     keys = list(dict.fromkeys(key for one in flat for key in one))
     missing = object()
     rows = [
-        [tag("code", key), *(_setting(one.get(key, "")) for one in flat)]
+        [tag("code", key), *(_setting(one.get(key, "–")) for one in flat)]
         for key in keys
-        if key != "name" and len({repr(one.get(key, missing)) for one in flat}) > 1
+        if len({repr(one.get(key, missing)) for one in flat}) > 1
     ]
     return table(["setting", *names], rows) if rows else tag("p", "The recipes are the same but for their names.")
 

@@ -15,13 +15,15 @@ def words(pieces: Sequence[str]) -> list[range]:
     first and last punctuation only.
     """
     starts = [i for i, piece in enumerate(pieces) if i == 0 or piece.startswith(SPACE)]
-    spaced = (range(start, end) for start, end in zip(starts, [*starts[1:], len(pieces)], strict=True))
+    spaced = (range(start, end) for start, end in zip(starts, [*starts, len(pieces)][1:], strict=True))
     return [part for word in spaced for part in _peeled(word, pieces)]
 
 
 def _peeled(word: range, pieces: Sequence[str]) -> Iterator[range]:
     """A word, and what punctuation stands around it."""
     marks = [is_punctuation(pieces[i]) for i in word]
+    if pieces[word[0]] == SPACE and len(marks) > 1:  # a space by itself goes with what follows it
+        marks[0] = marks[1]
     if all(marks):
         yield word
         return
@@ -31,10 +33,13 @@ def _peeled(word: range, pieces: Sequence[str]) -> Iterator[range]:
 
 def is_punctuation(piece: str) -> bool:
     """Whether the piece is punctuation or symbols and nothing else, a space before them left aside."""
-    text = piece.removeprefix(SPACE)
-    return not _is_byte(text) and all(unicodedata.category(c)[0] in "PS" for c in text)
+    text = _spelled(piece.removeprefix(SPACE))
+    return bool(text) and all(unicodedata.category(c)[0] in "PS" for c in text)
 
 
-def _is_byte(text: str) -> bool:
-    """Whether the piece spells a byte of a character that the vocabulary lacks: <0xE2>."""
-    return len(text) == 6 and text.startswith("<0x") and text.endswith(">")
+def _spelled(text: str) -> str:
+    """A piece as it is, or the byte that it spells, such as <0x2C>, if that is a character by itself."""
+    if len(text) != 6 or not (text.startswith("<0x") and text.endswith(">")):
+        return text
+    byte = int(text[3:5], 16)
+    return chr(byte) if byte < 0x80 else ""

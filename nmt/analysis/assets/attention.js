@@ -8,7 +8,7 @@ addEventListener("error", (event) => { document.documentElement.dataset.error = 
     cross: ["Cross", "Attention from the translation to the source. A row is the step that writes the token; columns are the tokens of the source."],
   };
   const MEAN = "mean";
-  const state = { ...data.start, held: 0 };
+  const state = { ...data.start, held: null };
   if (state.head === null) state.head = MEAN;
 
   const at = (id) => document.getElementById(id);
@@ -41,7 +41,7 @@ addEventListener("error", (event) => { document.documentElement.dataset.error = 
     Object.assign(state, changes);
     state.layer = clamp(state.layer, layers().length);
     if (state.head !== MEAN) state.head = clamp(state.head, layers()[state.layer].length);
-    state.held = clamp("units" in changes || "kind" in changes ? 0 : state.held, grid().rows[state.kind].length);
+    if (state.held === null || "units" in changes || "kind" in changes) state.held = grid().rows[state.kind].length >> 1;
     draw();
   }
 
@@ -84,9 +84,8 @@ addEventListener("error", (event) => { document.documentElement.dataset.error = 
 
   function drawMap() {
     const weights = matrix(), rows = grid().rows[state.kind], columns = grid().columns[state.kind];
-    const side = columns.length > 40 ? "0.95rem" : columns.length > 24 ? "1.2rem" : "1.6rem";
     const table = make("table", { ariaLabel: name() });
-    table.style.setProperty("--side", side);
+    table.style.setProperty("--columns", columns.length);
     const head = make("tr", {}, make("td", { className: "corner", style: "background:none" }));
     head.append(...columns.map((text) => make("th", { scope: "col", title: text }, make("span", { dir: "auto" }, text))));
     const body = make("tbody");
