@@ -13,7 +13,7 @@ from nmt.errors import NmtError
 if TYPE_CHECKING:
     from torch import Tensor
 
-COLORS = "cividis_r"  # even in lightness, and the same for all kinds of colour vision
+COLORS = "Blues"  # one hue from light to dark: the same for all kinds of colour vision, and in print
 INCHES_A_TOKEN = 0.16
 LONGEST = 24  # characters of a label
 

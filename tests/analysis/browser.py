@@ -26,4 +26,4 @@ def opened(page: Path, profile: Path) -> tuple[str, list[str]]:
 
 def foreign(html: str) -> list[str]:
     """Whatever a page would fetch from elsewhere."""
-    return re.findall(r"""(?:src=|href=|url\(|@import )["']?(?!data:|#)[^"' )]*""", html)
+    return re.findall(r"""(?:src=|href=|url\(|@import )["']?(?!data:|#|["'])[^"' )]*""", html)

@@ -1,0 +1,64 @@
+"""nmt attention: pages, numbers and pictures of a model's own attention."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from search.models import learn_vocabulary, save_folder
+
+import nmt as package
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("attention")
+    return save_folder(folder / "model", learn_vocabulary(folder))
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_a_page_is_written_where_nothing_else_is_said(nmt, model: Path, here: Path) -> None:
+    ended = nmt("attention", model, "bal kor", "--device", "cpu")
+    assert (ended.status, ended.out, ended.err) == (0, "", "wrote attention.html\n")
+    assert (here / "attention.html").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+    assert [path.name for path in here.iterdir()] == ["attention.html"]
+
+
+def test_json_on_stdout_is_the_models_translation_and_its_weights(nmt, model: Path) -> None:
+    ended = nmt("attention", model, "bal kor", "--format", "json", "--output", "-", "--device", "cpu", "--beam", 1)
+    data = json.loads(ended.out)
+    assert (ended.status, ended.err) == (0, "")
+    assert data["target"] == package.load(model, "cpu").translate(["bal kor"], beam=1)[0]
+    assert len(data["weights"]["cross"]) == 2 and len(data["weights"]["cross"][0]) == 2
+
+
+def test_the_suffix_of_the_file_chooses_the_format(nmt, model: Path, here: Path) -> None:
+    assert nmt("attention", model, "bal", "-o", "a.json", "--words", "--target", "kor", "--device", "cpu").status == 0
+    data = json.loads((here / "a.json").read_text(encoding="utf-8"))
+    assert (data["units"], data["target"], data["target_is"]) == ("words", "kor", "given")
+    assert data["written_tokens"] == ["kor", "</s>"]
+
+
+def test_a_layer_that_is_not_there_is_wrong_usage(nmt, model: Path) -> None:
+    ended = nmt("attention", model, "bal", "--kind", "encoder", "--layer", 2, "--device", "cpu")
+    assert ended.status == 2 and "--layer 2: this model's encoder has 1" in ended.err
+
+
+def test_a_blank_sentence_is_refused_with_a_hint(nmt, model: Path, here: Path) -> None:
+    ended = nmt("attention", model, " ", "--device", "cpu")
+    assert ended.status == 1 and ended.err.startswith("error: the sentence is blank") and "hint: " in ended.err
+    assert not list(here.iterdir())
+
+
+def test_a_picture_is_written_or_the_extra_is_named(nmt, model: Path, here: Path) -> None:
+    ended = nmt("attention", model, "bal", "--output", "a.png", "--head", 1, "--layer", 1, "--device", "cpu")
+    if ended.status == 0:
+        assert (here / "a.png").read_bytes().startswith(b"\x89PNG")
+    else:
+        assert ended.status == 1 and 'hint: pip install "nmt[plots]"' in ended.err
