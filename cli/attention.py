@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, Optional
 
@@ -16,11 +17,18 @@ if TYPE_CHECKING:
     from nmt.analysis.look import Look
     from nmt.analysis.page import Choice
 
-Sentence = Annotated[str, typer.Argument(metavar="SENTENCE", show_default=False, help="A sentence of the source.")]
+Sentence = Annotated[
+    Optional[str],  # noqa: UP045
+    typer.Argument(metavar="SENTENCE", show_default=False, help="A sentence of the source; not with --heads."),
+]
 Target = Annotated[
     Optional[str],  # noqa: UP045
     typer.Option(
-        "--target", "-t", metavar="TEXT", show_default=False, help="Its translation; otherwise the model's own."
+        "--target",
+        "-t",
+        metavar="TEXT",
+        show_default=False,
+        help="Its translation; otherwise the model's own. With --heads, a file of translations.",
     ),
 ]
 Output = Annotated[
@@ -30,7 +38,7 @@ Output = Annotated[
         "-o",
         metavar="FILE",
         show_default=False,
-        help="File to write; - is stdout. Otherwise attention.html, or with the suffix of --format.",
+        help="File to write; - is stdout. Otherwise attention.html, or with --format's suffix; stdout for --heads.",
     ),
 ]
 Form = Annotated[
@@ -56,11 +64,20 @@ Head = Annotated[
         "--head", min=1, metavar="N", show_default=False, help="The head of a picture, or a page's first; from 1."
     ),
 ]
+Heads = Annotated[
+    bool, typer.Option("--heads", help="Measure every head on a corpus, and what the loss is without it.")
+]
+Source = Annotated[
+    Optional[str],  # noqa: UP045
+    typer.Option(
+        "--source", "-s", metavar="FILE", show_default=False, help="The corpus of --heads: text, such as validation's."
+    ),
+]
 
 
 def attention(
     model: ModelFolder,
-    sentence: Sentence,
+    sentence: Sentence = None,
     target: Target = None,
     output: Output = None,
     form: Form = None,
@@ -68,6 +85,8 @@ def attention(
     kind: KindOf = "cross",
     layer: Layer = None,
     head: Head = None,
+    heads: Heads = False,
+    source: Source = None,
     beam: Beam = None,
     device: Device = "auto",
     threads: Threads = None,
@@ -78,9 +97,19 @@ def attention(
     Reads the model; writes a page for any browser, which needs nothing but itself, or the numbers as JSON, or a
     picture. The weights are those with which the model computed, of encoder, decoder and cross-attention.
 
+    With --heads, reads two files of sentence pairs instead, and prints what each head does on average and how much
+    the loss rises when the head is switched off.
+
     Example: nmt attention runs/sample "The file could not be opened." --output attention.html
     """
     form = form or _form(output)
+    if heads:
+        if sentence is not None or not source or not target:
+            raise typer.BadParameter("--heads takes --source FILE and --target FILE, and no SENTENCE")
+        _study(model, source, target, form, output or "-", device, threads)
+        return
+    if sentence is None:
+        raise typer.BadParameter("a SENTENCE is missing, in quotes")
     from nmt.analysis.look import look
     from nmt.analysis.page import Choice
     from nmt.checkpoint.load import load_translator
@@ -93,6 +122,37 @@ def attention(
     _write(place, _rendered(form, found, choice, model))
     if place != "-":
         show.say(f"wrote {place}")
+
+
+def _study(model: Path, source: str, target: str, form: str, output: str, device: str, threads: int | None) -> None:
+    """The table of all heads, or JSON."""
+    import json
+
+    from nmt.analysis.heads import as_json, table
+    from nmt.analysis.importance import Studied, study
+    from nmt.checkpoint.load import load_translator
+    from nmt.corpus.lines import open_lines, read_lines
+    from nmt.score.report import table as aligned
+
+    sides = list(read_lines(source)), list(read_lines(target))
+    found: list[Studied] = []
+
+    def shown() -> Iterator[object]:
+        for event in study(load_translator(model, device, threads), *sides):
+            if isinstance(event, Studied):
+                found.append(event)
+            else:
+                yield event
+
+    show.progress(shown())
+    lines = aligned(list(table(found[0])))
+    if form == "json":
+        lines = json.dumps(as_json(found[0]), ensure_ascii=False, indent=2).split("\n")
+    with open_lines(output) as out:
+        for line in lines:
+            out.write(line)
+    result = found[0]
+    show.say(f"{result.pairs:,} pairs, {result.tokens:,} target tokens, loss {result.loss:.4f} with all heads")
 
 
 def _form(output: str | None) -> Literal["html", "json", "png"]:

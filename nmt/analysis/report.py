@@ -87,9 +87,7 @@ def _best(record: Record) -> str:
 
 
 def _differences(records: Sequence[Record], names: Sequence[str]) -> Markup:
-    flat = [
-        {key: value for key, value in flatten(record.recipe) if not key.startswith(UNTOLD)} for record in records
-    ]
+    flat = [{key: value for key, value in flatten(record.recipe) if not key.startswith(UNTOLD)} for record in records]
     keys = list(dict.fromkeys(key for one in flat for key in one))
     missing = object()
     rows = [

@@ -25,7 +25,9 @@ shared = true
 [score]
 metrics = [{{ kind = "bleu" }}]
 """
-SOURCES = ["The dog sleeps.", "A <b>cat</b> & a dog sleep here."] + [f"Number {i} sleeps well today." for i in range(20)]
+SOURCES = ["The dog sleeps.", "A <b>cat</b> & a dog sleep here."] + [
+    f"Number {i} sleeps well today." for i in range(20)
+]
 TRANSLATIONS = ["Der Hund schläft.", "Eine Katze schläft."] + [f"Nummer {i} schläft heute gut." for i in range(20)]
 REFERENCES = ["Der Hund schläft.", "Eine <b>Katze</b> & ein Hund schlafen hier."] + [
     f"Nummer {i} schläft heute sehr gut." for i in range(20)
@@ -79,8 +81,24 @@ def journal(better: float = 0.0) -> list[dict[str, Any]]:
         for i in range(10, 50, 10)
     ]
     checks = [
-        {"event": "validation", "step": 20, "loss": None, "perplexity": None, "bleu": None, "chrf": None, "best": False},
-        {"event": "validation", "step": 30, "loss": 5.5, "perplexity": 245.0, "bleu": 11.5, "chrf": 30.0, "best": False},
+        {
+            "event": "validation",
+            "step": 20,
+            "loss": None,
+            "perplexity": None,
+            "bleu": None,
+            "chrf": None,
+            "best": False,
+        },
+        {
+            "event": "validation",
+            "step": 30,
+            "loss": 5.5,
+            "perplexity": 245.0,
+            "bleu": 11.5,
+            "chrf": 30.0,
+            "best": False,
+        },
         {"event": "validation", "step": 40, "loss": 4.5, "perplexity": 90.0, "bleu": 12.5, "chrf": 33.0, "best": True},
     ]
     stopped = {"event": "stopped", "reason": "all 40 steps are done", "step": 40, "interrupted": False}

@@ -65,7 +65,7 @@ def test_every_part_of_a_run_is_told(html: str) -> None:
         "train source 1,100 13,000 1.30 11.8 77 0.00 %",
         "BLEU by length of the source",
         "preprocess 2026-01-02T03:04:05 1 min 15 s 0.1.0",
-        '[bpe] size = 500',
+        "[bpe] size = 500",
     ):
         assert told in text, told
 

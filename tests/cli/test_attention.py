@@ -62,3 +62,23 @@ def test_a_picture_is_written_or_the_extra_is_named(nmt, model: Path, here: Path
         assert (here / "a.png").read_bytes().startswith(b"\x89PNG")
     else:
         assert ended.status == 1 and 'hint: pip install "nmt[plots]"' in ended.err
+
+
+def test_heads_are_measured_on_a_corpus(nmt, model: Path, here: Path) -> None:
+    for name, text in (("s", "bal kor\ngem dan bal\n"), ("t", "kor\nbal dan\n")):
+        (here / name).write_text(text)
+    files = ("--heads", "--source", "s", "--target", "t", "--device", "cpu")
+    ended = nmt("attention", model, *files)
+    rows = ended.out.splitlines()
+    assert ended.status == 0 and rows[0].split()[:4] == ["attention", "layer", "head", "importance"]
+    assert len(rows) == 1 + 3 + 2 * (1 + 2 + 2)
+    assert "2 pairs" in ended.err and "loss" in ended.err
+    data = json.loads(nmt("attention", model, *files, "--format", "json", "--quiet").out)
+    assert len(data["heads"]) == 10 and data["pairs"] == 2
+
+
+def test_heads_need_files_and_otherwise_a_sentence_is_needed(nmt, model: Path) -> None:
+    assert nmt("attention", model, "--heads", "--source", "s").status == 2
+    assert nmt("attention", model, "bal", "--heads", "--source", "s", "--target", "t").status == 2
+    ended = nmt("attention", model)
+    assert ended.status == 2 and "a SENTENCE is missing" in ended.err
