@@ -32,7 +32,7 @@ def chart(title: str, series: Iterable[Series], x_name: str = "updates") -> Mark
     kept = [(one, points) for one, points in kept if len(points) > 1]
     if not kept:
         return Markup()
-    xs = _axis([x for _, points in kept for x, _ in points])
+    xs = _axis([0.0, *(x for _, points in kept for x, _ in points)])
     ys = _axis([y for _, points in kept for _, y in points])
     drawing = tag(
         "svg",

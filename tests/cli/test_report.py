@@ -10,7 +10,15 @@ def test_a_run_is_reported_from_its_folder_alone(nmt, toy: Path) -> None:
     ended = nmt("report", "runs/toy")
     assert (ended.status, ended.out, ended.err) == (0, "", "wrote report.html\n")
     html = (toy / "report.html").read_text(encoding="utf-8")
-    for told in ("training pairs", "mean of 2 checkpoints", "tok:13a", "Translations of test", "all 4 steps are done"):
+    for told in (
+        "training pairs",
+        "mean of 2 checkpoints",
+        "tok:13a",
+        "Translations of test",
+        "all 4 steps are done",
+        "Machine and versions of train",
+        "packages.torch",
+    ):
         assert told in html, told
 
 
