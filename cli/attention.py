@@ -49,8 +49,8 @@ Form = Annotated[
 ]
 Words = Annotated[bool, typer.Option("--words", help="Subwords merged to words; a page opens with them.")]
 KindOf = Annotated[
-    Literal["encoder", "decoder", "cross"],
-    typer.Option("--kind", help="Attention of a picture, or that a page opens with."),
+    Optional[Literal["encoder", "decoder", "cross"]],  # noqa: UP045
+    typer.Option("--kind", show_default=False, help="Attention of a picture, or that a page opens with: else cross."),
 ]
 Layer = Annotated[
     Optional[int],  # noqa: UP045
@@ -82,7 +82,7 @@ def attention(
     output: Output = None,
     form: Form = None,
     words: Words = False,
-    kind: KindOf = "cross",
+    kind: KindOf = None,
     layer: Layer = None,
     head: Head = None,
     heads: Heads = False,
@@ -102,21 +102,30 @@ def attention(
 
     Example: nmt attention runs/sample "The file could not be opened." --output attention.html
     """
-    form = form or _form(output)
     if heads:
+        of_sentences = {"--words": words, "--kind": kind, "--layer": layer, "--head": head, "--beam": beam}
+        if unfit := [name for name, value in of_sentences.items() if value]:
+            raise typer.BadParameter(f"--heads measures every head: {', '.join(unfit)} has no meaning for it")
         if sentence is not None or not source or not target:
             raise typer.BadParameter("--heads takes --source FILE and --target FILE, and no SENTENCE")
-        _study(model, source, target, form, output or "-", device, threads)
+        if form not in {None, "json"}:
+            raise typer.BadParameter(f"--heads gives a table, or numbers with --format json; {form} is for a SENTENCE")
+        _study(model, source, target, form or _form(output), output or "-", device, threads)
         return
     if sentence is None:
         raise typer.BadParameter("a SENTENCE is missing, in quotes")
+    if source is not None:
+        raise typer.BadParameter("--source is for --heads; a sentence stands behind MODEL, in quotes")
+    if target is not None and beam is not None:
+        raise typer.BadParameter("--beam searches for a translation, and --target gives one; leave one out")
+    form = form or _form(output)
     from nmt.analysis.look import look
     from nmt.analysis.page import Choice
     from nmt.checkpoint.load import load_translator
 
     translator = load_translator(model, device, threads)
     found = look(translator, sentence, target, beam=beam)
-    choice = Choice(kind, _index(layer), _index(head), "words" if words else "subwords")
+    choice = Choice(kind or "cross", _index(layer), _index(head), "words" if words else "subwords")
     _check(found, choice)
     place = output or f"attention.{form}"
     _write(place, _rendered(form, found, choice, model))

@@ -79,6 +79,12 @@ def test_heads_are_measured_on_a_corpus(nmt, model: Path, here: Path) -> None:
 
 def test_heads_need_files_and_otherwise_a_sentence_is_needed(nmt, model: Path) -> None:
     assert nmt("attention", model, "--heads", "--source", "s").status == 2
-    assert nmt("attention", model, "bal", "--heads", "--source", "s", "--target", "t").status == 2
+    files = ("--source", "s", "--target", "t")
+    assert nmt("attention", model, "bal", "--heads", *files).status == 2
+    for other in (["--words"], ["--layer", 1], ["--beam", 2], ["--kind", "cross"], ["--format", "png"]):
+        ended = nmt("attention", model, "--heads", *files, *other)
+        assert ended.status == 2 and other[-1 if "png" in other else 0] in ended.err
+    assert nmt("attention", model, "bal", "--source", "s").status == 2
+    assert nmt("attention", model, "bal", "--target", "kor", "--beam", 2).status == 2
     ended = nmt("attention", model)
     assert ended.status == 2 and "a SENTENCE is missing" in ended.err
