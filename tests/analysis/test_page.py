@@ -20,6 +20,21 @@ from nmt.analysis.picture import picture
 from nmt.errors import DataError, NmtError
 from nmt.search.translate import Translator
 
+EVERYTHING = """<script>
+let presses = 0;
+for (const kind of [0, 1, 2]) for (const units of [0, 1]) {
+  document.querySelectorAll("#kinds button")[kind].click();
+  document.querySelectorAll("#units button")[units].click();
+  const heads = document.querySelectorAll("#heads button").length;
+  for (let i = 0; i < heads; i++) { document.querySelectorAll("#heads button")[i].click(); presses++; }
+  for (const row of document.querySelectorAll("#map tbody tr")) {
+    row.click();
+    row.dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowDown" }));
+    if (row.getAttribute("aria-selected") === null) throw new Error("no row is shown");
+  }
+}
+document.documentElement.dataset.pressed = presses;
+</script>"""
 DATA = re.compile(r'<script type="application/json" id="data">(.*?)</script>', re.DOTALL)
 
 
@@ -74,6 +89,16 @@ def test_a_browser_draws_it_and_finds_its_numbers_sound(found: Look, choice: Cho
     assert len(re.findall(r"<td", document)) == len(rows) * len(columns) + 1
     masked = sum(len(columns) - seen for seen in found.words.visible) if choice.kind == "decoder" else 0
     assert len(re.findall(r'<td class="masked"', document)) == masked
+
+
+@needs_chromium
+def test_every_button_and_row_can_be_pressed(found: Look, tmp_path: Path) -> None:
+    html = page(found, Choice(), {"a": "b"}).replace("</body>", f"{EVERYTHING}</body>")
+    (tmp_path / "page.html").write_text(html, encoding="utf-8")
+    document, complaints = opened(tmp_path / "page.html", tmp_path / "profile")
+    assert complaints == [] and "data-error" not in document
+    heads = {kind: weights.size(0) * (weights.size(1) + 1) for kind, weights in found.subwords.weights.items()}
+    assert f'data-pressed="{2 * sum(heads.values())}"' in document
 
 
 @pytest.mark.parametrize("choice", [Choice(), Choice("decoder", 0, None, "words"), Choice("encoder", 0, 1)])
