@@ -31,6 +31,8 @@ COMMANDS: dict[str, str] = {  # in the order of --help; cli/FILE.py holds a func
     "decode": "decode",
     "recipe": "recipe",
     "checkpoint": "checkpoint",
+    "attention": "attention",
+    "report": "report",
     "download": "download",
 }
 PLAIN_HELP: dict[str, Any] = {"rich_markup_mode": None, "add_completion": False, "pretty_exceptions_enable": False}

@@ -23,12 +23,17 @@ ORDER = [  # each imports only what stands before it
     "score",
     "checkpoint",
     "train",
+    "analysis",
     "recipe",
     "stages",
     "cli",
 ]
 OWNERS = {  # who may import a library while being imported itself
-    "torch": ("nmt/model/", "nmt/search/", "nmt/train/", "nmt/checkpoint/", "nmt/batches/batch.py"),
+    "torch": (
+        *("nmt/model/", "nmt/search/", "nmt/train/", "nmt/checkpoint/", "nmt/batches/batch.py"),
+        *("nmt/analysis/capture.py", "nmt/analysis/look.py"),
+        *("nmt/analysis/measures.py", "nmt/analysis/importance.py"),
+    ),
     "safetensors": ("nmt/checkpoint/", "nmt/train/"),
     "sentencepiece": ("nmt/subwords/learn.py", "nmt/subwords/vocabulary.py"),
     "sacremoses": ("nmt/corpus/moses.py",),

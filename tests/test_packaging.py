@@ -52,6 +52,8 @@ def test_the_wheel_holds_the_package_alone_and_all_of_it(wheel: Path) -> None:
     sources |= {"nmt/" + p.relative_to(ROOT).as_posix() for p in (ROOT / "cli").rglob("*.py")}
     assert {name for name in names if name.endswith(".py")} == sources
     assert "nmt/py.typed" in names
+    assets = {p.relative_to(ROOT).as_posix() for p in (ROOT / "nmt" / "analysis" / "assets").iterdir()}
+    assert {name for name in names if "/assets/" in name} == assets and assets
 
 
 def test_the_wheel_runs_from_any_folder(wheel: Path, tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from nmt import __version__
 from nmt.errors import DataError, NmtError
 from nmt.files import read_json, sha256, write_json
 from nmt.recipe import Recipe
+from nmt.stages.environment import environment
 from nmt.stages.stage import MANIFEST, STAGES, RunFolder, Stage
 
 NO_RESULT = {MANIFEST, "README.md"}  # the model's card gets the scores once there are some
@@ -70,7 +71,7 @@ def now() -> str:
 
 
 def write_manifest(stage: Stage, run: RunFolder, manifest: Manifest, seconds: float = 0.0) -> None:
-    """Keep `manifest`, and for people how long it took and which version."""
+    """Keep `manifest`, and for people how long it took, on what, and with which versions."""
     path = stage.manifest(run)
     path.parent.mkdir(parents=True, exist_ok=True)
     data = {
@@ -78,6 +79,7 @@ def write_manifest(stage: Stage, run: RunFolder, manifest: Manifest, seconds: fl
         "nmt": __version__,
         "finished": manifest.finished or None,
         "seconds": round(seconds, 2),
+        "environment": environment(),
         "settings": dict(manifest.settings),
         "inputs": dict(manifest.inputs),
         "before": manifest.before,
