@@ -145,6 +145,11 @@ def test_package_faces_hold_a_docstring_and_no_imports() -> None:
 
 
 def test_tests_mirror_the_packages() -> None:
-    packages = {file.parent.name for file in (ROOT / "nmt").glob("*/__init__.py")} | {"cli", "golden", "__pycache__"}
+    packages = {file.parent.name for file in (ROOT / "nmt").glob("*/__init__.py")} | {
+        "cli",
+        "data",
+        "golden",
+        "__pycache__",
+    }
     folders = {path.name for path in (ROOT / "tests").iterdir() if path.is_dir()}
     assert folders <= packages, folders - packages

@@ -120,7 +120,7 @@ class Translator:
         """What is to be done for each line: nothing, one search, or one for each part."""
         if strange := next((line for line in lines if not isinstance(line, str)), None):
             raise TypeError(f"a line is a string; {strange!r} is {type(strange).__name__}")
-        tasks = [_Task(first + i, line) for i, line in enumerate(lines)]
+        tasks = [_Task(first + i, _without_end(line)) for i, line in enumerate(lines)]
         asked = [task for task in tasks if not is_blank(task.source)]
         texts = [self.source_cleaner.clean(task.source) for task in asked]
         limit = (settings.max_source_tokens or self.max_source_tokens) - 1
@@ -240,6 +240,11 @@ class Translator:
                 yield
         finally:
             self.model.train(training)
+
+
+def _without_end(line: str) -> str:
+    """A line as files give it, such as those of `open`, without what ends it."""
+    return line.removesuffix("\n").removesuffix("\r") if line.endswith("\n") else line
 
 
 @dataclass

@@ -168,11 +168,11 @@ class Choice:
 def choose(pairs: int) -> Choice:
     """Settings that have served corpora of about this many pairs."""
     if pairs < 5_000:
-        return Choice("tiny", 2_000, 0.3, 2048, 1, 30, 1.5e-3)
+        return Choice("tiny", 3_000, 0.3, 1024, 1, 36, 2e-3)
     if pairs < 20_000:
-        return Choice("tiny", 4_000, 0.3, 2048, 1, 20, 1.5e-3)
+        return Choice("tiny", 4_000, 0.3, 1024, 1, 24, 2e-3)
     if pairs < 100_000:
-        return Choice("small", 8_000, 0.3, 2048, 1, 15, 1.5e-3)
+        return Choice("small", 8_000, 0.2, 2048, 1, 15, 1.5e-3)
     if pairs < 300_000:
         return Choice("small", 8_000, 0.2, 4096, 1, 12, 1.5e-3)
     if pairs < 3_000_000:

@@ -19,6 +19,10 @@ def test_what_is_no_list_of_strings_is_named(random_translator: Translator, line
         random_translator.translate(lines)
 
 
+def test_a_line_may_bring_its_end_as_files_give_it(random_translator: Translator) -> None:
+    assert random_translator.translate(["bal kor\n", "bal kor\r\n"]) == random_translator.translate(["bal kor"]) * 2
+
+
 def test_no_command_overwrites_what_it_reads(random_translator: Translator, tmp_path: Path) -> None:
     file, other = tmp_path / "in.aa", tmp_path / "in.bb"
     for path in (file, other):
