@@ -1,114 +1,77 @@
-"""nmt score: sacrebleu scores with their signatures."""
+"""nmt score: sacrebleu scores with their signatures, and how far they may be trusted."""
 
 from __future__ import annotations
 
-from enum import StrEnum
-from pathlib import Path
-from typing import Annotated, Optional
-
 import typer
 
+from . import score_options as options
 from . import show
 from .options import OnBadBytes, Quiet
 
 
-class MetricName(StrEnum):
-    """What --metric takes."""
-
-    BLEU = "bleu"
-    CHRF = "chrf"
-    CHRF_WORDS = "chrf++"
-    TER = "ter"
-
-
-def _known(name: str | None) -> str | None:
-    from typing import get_args
-
-    from nmt.score.config import Tokenizer
-
-    if name is not None and name not in get_args(Tokenizer):
-        raise typer.BadParameter(f"{name!r} is not one of {', '.join(get_args(Tokenizer))}")
-    return name
-
-
-References = Annotated[
-    Optional[list[str]],  # noqa: UP045
-    typer.Argument(metavar="REFERENCE", show_default=False, help="Reference translations, one or several files."),
-]
-MoreReferences = Annotated[
-    Optional[list[str]],  # noqa: UP045
-    typer.Option(
-        "--ref", "--reference", metavar="FILE", show_default=False, help="A reference, by name; may be repeated."
-    ),
-]
-Hypothesis = Annotated[
-    str,
-    typer.Option("--input", "-i", "--hyp", "--hypothesis", metavar="FILE", help="Translations to score; - is stdin."),
-]
-Source = Annotated[
-    Optional[Path],  # noqa: UP045
-    typer.Option(
-        "--source", metavar="FILE", show_default=False, help="The source: warns of copied lines and lost numbers."
-    ),
-]
-Metrics = Annotated[
-    Optional[list[MetricName]],  # noqa: UP045
-    typer.Option("--metric", "-m", show_default=False, help="A metric; may be repeated. Otherwise bleu."),
-]
-Language = Annotated[
-    str,
-    typer.Option("--language", "--tgt-lang", "-l", metavar="LANG", help="Target language: chooses BLEU's tokenizer."),
-]
-Tokenize = Annotated[
-    Optional[str],  # noqa: UP045
-    typer.Option(
-        "--tokenize", "--tok", metavar="NAME", callback=_known, help="BLEU's tokenizer, whatever the language."
-    ),
-]
-Lowercase = Annotated[bool, typer.Option("--lowercase", "--lc", help="Compare in lower case.")]
-Sentence = Annotated[bool, typer.Option("--sentence", help="A line of scores for each sentence, metrics between tabs.")]
-Json = Annotated[bool, typer.Option("--json", help="One JSON object with values unrounded and all details.")]
-
-
 def score(
-    reference: References = None,
-    ref: MoreReferences = None,
-    input_: Hypothesis = "-",
-    source: Source = None,
-    metric: Metrics = None,
-    language: Language = "",
-    tokenize: Tokenize = None,
-    lowercase: Lowercase = False,
-    sentence: Sentence = False,
-    json: Json = False,
+    reference: options.References = None,
+    ref: options.MoreReferences = None,
+    input_: options.Hypotheses = None,
+    source: options.Source = None,
+    metric: options.Metrics = None,
+    language: options.Language = "",
+    tokenize: options.Tokenize = None,
+    lowercase: options.Lowercase = False,
+    sentence: options.Sentence = False,
+    confidence: options.Confidence = False,
+    paired_bootstrap: options.PairedBootstrap = False,
+    paired_ar: options.PairedAr = False,
+    samples: options.Samples = 0,
+    by: options.By = None,
+    training: options.Training = None,
+    worst: options.Worst = 0,
+    check: options.Check = False,
+    details: options.Details = False,
+    form: options.Format = "text",
+    json: options.Json = False,
     on_bad_bytes: OnBadBytes = "error",
     quiet: Quiet = False,
 ) -> None:
     """Score translations against REFERENCE..., all raw text, as sacrebleu does.
 
-    Reads one sentence a line, translations on stdin unless --input names a file; prints one line for each metric. A
-    blank line in one of several references means that the sentence lacks that one.
+    Reads one sentence a line, translations on stdin unless --input names a file; prints one line for each metric, or a
+    table where several systems are named. A blank line in one of several references means that the sentence lacks that
+    one.
 
     Example: nmt translate runs/sample --input test.en | nmt score test.de --language de
     """
     from nmt.corpus.lines import open_lines
     from nmt.score.config import named
-    from nmt.score.evaluate import evaluate
-    from nmt.score.report import line, output
+    from nmt.score.report import line
+    from nmt.score.sections import lines
+    from nmt.score.study import Questions, study
+    from nmt.score.texts import read_texts
 
     references = [*(reference or []), *(ref or [])]
     if not references:
         raise typer.BadParameter("a reference file is missing")
-    metrics = named(metric or [MetricName.BLEU], tokenize, lowercase)
-    show.awaits(input_)
-    result = evaluate(
-        input_, references, metrics, language, source=source, on_bad_bytes=on_bad_bytes, sentences=sentence
+    if paired_bootstrap and paired_ar:
+        raise typer.BadParameter("--paired-bootstrap and --paired-ar are two tests; choose one")
+    if worst and len(input_ or []) > 2:
+        raise typer.BadParameter("--worst shows one system or compares two")
+    metrics = named(metric or [options.MetricName.BLEU], tokenize, lowercase)
+    asked = Questions(
+        sentences=sentence,
+        confidence=confidence,
+        test="bootstrap" if paired_bootstrap else "ar" if paired_ar else None,
+        samples=samples,
+        by=tuple(by or ()),
+        training=training,
+        worst=worst,
+        check=check,
     )
-    for text in result.cautions:
+    answer = study(read_texts(input_ or ["-"], references, source, on_bad_bytes), metrics, language, asked)
+    for text in dict.fromkeys(text for result in answer.results for text in result.cautions):
         show.caution(text)
-    if sentence:
+    for result in answer.results if sentence else ():
         for value in result.scores:
             show.say(f"all lines: {line(value)}; single lines with effective order")
     with open_lines("-") as stdout:
-        for text in output(result, json):
-            stdout.write(text)
+        for row in lines(answer, "json" if json else form, details):
+            stdout.write(row if isinstance(row, str) else show.painted(row))

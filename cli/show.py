@@ -6,7 +6,7 @@ import logging
 import os
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -53,6 +53,23 @@ def say(text: str) -> None:
 def caution(text: str) -> None:
     """A warning on stderr, unless quiet."""
     say(f"warning: {text}")
+
+
+def painted(parts: Sequence[tuple[str, str]]) -> str:
+    """A line of results: parts marked "-" or "+" in colour where stdout is a terminal, as [-…-] and {+…+} elsewhere."""
+    from nmt.score.marked import plain
+
+    if not sys.stdout.isatty() or os.environ.get("TERM") == "dumb" or os.environ.get("NO_COLOR"):
+        return plain(parts)  # type: ignore[arg-type]
+    from rich.console import Console
+    from rich.text import Text
+
+    styles = {"-": "red strike", "+": "bold green"}
+    text = Text.assemble(*((piece.translate(ESCAPES), styles.get(mark, "")) for piece, mark in parts))
+    console = Console(force_terminal=True, color_system="standard", highlight=False)
+    with console.capture() as captured:
+        console.print(text, soft_wrap=True, end="")
+    return captured.get()
 
 
 def error(problem: str, hint: str = "") -> None:

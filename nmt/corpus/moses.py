@@ -64,11 +64,11 @@ class Moses:
             line = rule.sub(replacement, line)
         return line.removesuffix("\n")
 
-    def tokenize(self, line: str, escape: bool = True) -> str:
+    def tokenize(self, line: str, escape: bool = True, split_hyphens: bool = True) -> str:
         """The second step of `clean`: tokens, hyphens inside words set apart as @-@, special characters escaped."""
         if not self._tokenizer or not line.strip():
             return line
-        return self._tokenizer.tokenize(line, aggressive_dash_splits=True, return_str=True, escape=escape)
+        return self._tokenizer.tokenize(line, aggressive_dash_splits=split_hyphens, return_str=True, escape=escape)
 
 
 def _punctuation_rules(language: str) -> list[tuple[re.Pattern[str], str]]:

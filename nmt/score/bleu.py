@@ -22,13 +22,18 @@ class Bleu(Metric):
         plain: dict[str, Any] = {"tokenize": tokenize, "lowercase": lowercase, "force": True}
         super().__init__(BLEU(**plain), BLEU(**plain, effective_order=True))
 
+    def words(self, line: str) -> list[str]:
+        """The words of `line` as BLEU counts them."""
+        return str(self.corpus._preprocess_segment(line)).split()
+
     def details(self, result: Any) -> dict[str, Any]:
-        """n-gram precisions in percent, brevity penalty, lengths in tokens."""
+        """n-gram precisions in percent, brevity penalty, lengths in tokens and their ratio."""
         return {
             "precisions": [float(value) for value in result.precisions],
             "brevity_penalty": float(result.bp),
             "hypothesis_length": int(result.sys_len),
             "reference_length": int(result.ref_len),
+            "length_ratio": float(result.ratio),
         }
 
 

@@ -36,6 +36,11 @@ def warnings(hypotheses: Sequence[str], name: str = "the hypothesis") -> list[st
     return found
 
 
+def leftover(line: str) -> str:
+    """The first trace of subwords or tokenisation in `line`, or an empty string."""
+    return next((what for what, _, search in _ANY_LINE if search(line)), "")
+
+
 def copied(hypotheses: Sequence[str], sources: Sequence[str]) -> list[int]:
     """Line numbers, from 1, of hypotheses of three or more words that are their source unchanged."""
     pairs = enumerate(zip(hypotheses, sources, strict=True), 1)

@@ -64,16 +64,29 @@ class TerConfig(Config):
         return Ter(self.lowercase, asian=base(target_language) in UNSPACED)
 
 
-MetricConfig = Annotated[BleuConfig | ChrfConfig | TerConfig, Field(discriminator="kind")]
+class Bleu2017Config(Config):
+    """BLEU on words of Moses' tokenizer with compounds split at hyphens, as the papers of 2016 and 2017 report it."""
+
+    kind: Literal["bleu-2017"] = "bleu-2017"
+
+    def build(self, target_language: str) -> Metric:
+        """The metric, with the tokenizer's rules for `target_language` (English's where none is given)."""
+        from nmt.score.bleu2017 import Bleu2017
+
+        return Bleu2017(target_language or "en")
+
+
+MetricConfig = Annotated[BleuConfig | ChrfConfig | TerConfig | Bleu2017Config, Field(discriminator="kind")]
 
 
 def named(names: Sequence[str], tokenize: str | None = None, lowercase: bool = False) -> list[MetricConfig]:
-    """The metrics bleu, chrf, chrf++ and ter by name. TER is in lower case by default, as in sacrebleu."""
+    """The metrics bleu, chrf, chrf++, ter and bleu-2017 by name. TER is in lower case by default, as in sacrebleu."""
     known: dict[str, MetricConfig] = {
         "bleu": BleuConfig.model_validate({"tokenize": tokenize, "lowercase": lowercase}),
         "chrf": ChrfConfig(lowercase=lowercase),
         "chrf++": ChrfConfig(word_order=2, lowercase=lowercase),
         "ter": TerConfig(),
+        "bleu-2017": Bleu2017Config(),
     }
     return [known[name] for name in dict.fromkeys(names)]
 

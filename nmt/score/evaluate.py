@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from nmt.corpus.lines import is_blank, read_lines
-from nmt.errors import DataError
+from nmt.corpus.lines import is_blank
 from nmt.score.checks import source_warnings, warnings
-from nmt.score.config import BleuConfig, MetricConfig
+from nmt.score.config import Bleu2017Config, BleuConfig, MetricConfig
 from nmt.score.languages import base, guess_unspaced, tokenizer_for, tokenizer_warning
-from nmt.score.metric import Score, check_counts, missing_references
+from nmt.score.metric import Score, missing_references
+from nmt.score.significance import score_with_interval
+from nmt.score.texts import Texts, read_texts
 
 
 @dataclass(frozen=True)
@@ -41,48 +41,50 @@ def evaluate(
 
     Raises DataError when a file cannot be read, when line counts differ, or when a tokenizer is not installed.
     """
-    paths = [str(path) for path in (hypothesis, *references, *([source] if source else []))]
-    if paths.count("-") > 1:
-        raise DataError("two of the files are stdin", "name all but one of them")
-    names = ["stdin" if path == "-" else path for path in paths]
-    tally: Counter[str] = Counter()
-    texts = [list(read_lines(path, on_bad_bytes, tally)) for path in paths]
-    count = 1 + len(references)
-    check_counts(texts[0], texts[1:], names[0], names[1:])
-    cautions = _cautions(texts[0], texts[1:count], names[:count], metrics, language)
-    if source:
-        cautions += source_warnings(texts[0], texts[-1])
-    if tally["bad bytes"]:
-        cautions.append(f"U+FFFD stands in place of invalid UTF-8 in {tally['bad bytes']} places")
+    texts = read_texts([hypothesis], references, source, on_bad_bytes)
+    return evaluate_texts(texts, metrics, language, sentences=sentences)[0]
+
+
+def evaluate_texts(
+    texts: Texts, metrics: Sequence[MetricConfig], language: str, *, sentences: bool = False, resamples: int = 0
+) -> list[Result]:
+    """A Result for each system of `texts`; with `resamples`, scores have confidence intervals."""
     built = [metric.build(language) for metric in metrics]
-    scores = tuple(metric.score(texts[0], texts[1:count]) for metric in built)
-    columns = zip(*texts[1:count], strict=True)
-    rows = ((h, refs) for h, refs in zip(texts[0], columns, strict=True)) if sentences else ()
-    values = tuple(tuple(metric.sentence(line, refs) for metric in built) for line, refs in rows)
-    return Result(names[0], tuple(names[1:count]), len(texts[0]), scores, values, tuple(cautions))
+    results = []
+    for name, lines in zip(texts.names, texts.systems, strict=True):
+        cautions = _cautions(lines, name, texts, metrics, language)
+        if resamples:
+            scores = [score_with_interval(metric, lines, texts.references, resamples) for metric in built]
+        else:
+            scores = [metric.score(lines, texts.references) for metric in built]
+        rows = ((line, texts.referred(i)) for i, line in enumerate(lines)) if sentences else ()
+        values = tuple(tuple(metric.sentence(line, refs) for metric in built) for line, refs in rows)
+        results.append(Result(name, texts.reference_names, len(lines), tuple(scores), values, tuple(cautions)))
+    return results
 
 
 def _cautions(
-    hypotheses: list[str],
-    references: list[list[str]],
-    names: list[str],
-    metrics: Sequence[MetricConfig],
-    language: str,
+    hypotheses: list[str], name: str, texts: Texts, metrics: Sequence[MetricConfig], language: str
 ) -> list[str]:
-    found = warnings(hypotheses, names[0])
+    found = warnings(hypotheses, name)
     empty = sum(1 for line in hypotheses if is_blank(line))
     if empty:
-        found.append(f"{names[0]} is empty in {empty} of {len(hypotheses)} lines")
-    for name, lines in zip(names[1:], references, strict=True):
-        found += warnings(lines, name)
-    found += _reference_cautions(references)
+        found.append(f"{name} is empty in {empty} of {len(hypotheses)} lines")
+    for reference, lines in zip(texts.reference_names, texts.references, strict=True):
+        found += warnings(lines, reference)
+    found += _reference_cautions(texts.references)
     for metric in metrics:
         if isinstance(metric, BleuConfig):
-            found.append(_tokenizer_caution(references[0], metric.tokenize, language))
-    return [text for text in dict.fromkeys(found) if text]
+            found.append(_tokenizer_caution(texts.references[0], metric.tokenize, language))
+        elif isinstance(metric, Bleu2017Config):
+            found.append(_tokenizer_caution(texts.references[0], "moses", language))
+    if texts.source is not None:
+        of = f"{name}: " if len(texts.systems) > 1 else ""
+        found += [of + text for text in source_warnings(hypotheses, texts.source)]
+    return [text for text in dict.fromkeys([*found, *texts.cautions]) if text]
 
 
-def _reference_cautions(references: list[list[str]]) -> list[str]:
+def _reference_cautions(references: Sequence[list[str]]) -> list[str]:
     found = []
     missing = missing_references(references)
     if missing:

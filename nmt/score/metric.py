@@ -14,6 +14,16 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
+class Interval:
+    """Where the value would lie on other sentences of this kind, in 95 of 100 cases: `mean` ± `half_width`."""
+
+    mean: float
+    half_width: float
+    signature: str
+    """The score's signature with the number of resamples (bs) and the seed."""
+
+
+@dataclass(frozen=True)
 class Score:
     """A value with all it takes to compute it again: the name and the signature are sacrebleu's."""
 
@@ -22,6 +32,7 @@ class Score:
     signature: str
     higher_is_better: bool
     details: dict[str, Any] = field(default_factory=dict)
+    interval: Interval | None = None
 
 
 class Metric:
@@ -42,7 +53,10 @@ class Metric:
         Raises DataError when the lengths differ or there is nothing to score.
         """
         check_counts(hypotheses, references)
-        result = self.corpus.corpus_score(list(hypotheses), open_references(references))
+        return self.describe(self.corpus.corpus_score(list(hypotheses), open_references(references)))
+
+    def describe(self, result: Any) -> Score:
+        """sacrebleu's `result` as a Score, with the signature of what `corpus` has scored last."""
         signature = str(self.corpus.get_signature())
         return Score(result.name, float(result.score), signature, self.higher_is_better, self.details(result))
 

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from nmt.score.evaluate import Result
-from nmt.score.metric import Score
+from nmt.score.metric import Interval, Score
 
 
 def line(score: Score) -> str:
     """`BLEU 34.12  nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.6.0`."""
-    return f"{score.name} {score.value:.2f}  {score.signature}"
+    signature = score.interval.signature if score.interval else score.signature
+    return f"{score.name} {value(score.value, score.interval)}  {signature}"
+
+
+def value(number: float, interval: Interval | None) -> str:
+    """`34.12`, or `34.12 (34.09 ± 1.02)` with the mean and half of the 95 % confidence interval."""
+    return f"{number:.2f}" + (f" ({interval.mean:.2f} ± {interval.half_width:.2f})" if interval else "")
 
 
 def as_json(score: Score) -> dict[str, Any]:
@@ -23,6 +30,7 @@ def as_json(score: Score) -> dict[str, Any]:
         "signature": score.signature,
         "higher_is_better": score.higher_is_better,
         **score.details,
+        **({"confidence": {"level": 95, **asdict(score.interval)}} if score.interval else {}),
     }
 
 

@@ -1,0 +1,81 @@
+"""How far a score may be trusted: sacrebleu's bootstrap and its paired tests between systems.
+
+Confidence intervals resample the sentences (Koehn 2004). The paired tests ask how often chance alone would set two
+systems as far apart as they are: paired bootstrap (Koehn 2004), approximate randomisation (Riezler and Maxwell 2005).
+The seed is sacrebleu's, so that the same files give the same numbers as its own program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from nmt.score.metric import Interval, Metric, Score, check_counts, open_references
+
+Test = Literal["bootstrap", "ar"]
+SAMPLES: dict[Test, int] = {"bootstrap": 1000, "ar": 10_000}
+LEVEL = 0.05
+
+
+@dataclass(frozen=True)
+class Paired:
+    """One metric's comparison of the first system (the baseline) with each of the others.
+
+    `scores` have intervals where the test is a bootstrap; `p_values` has None for the baseline.
+    """
+
+    metric: str
+    signature: str
+    scores: tuple[float, ...]
+    intervals: tuple[Interval | None, ...]
+    p_values: tuple[float | None, ...]
+
+
+def score_with_interval(
+    metric: Metric, hypotheses: Sequence[str], references: Sequence[Sequence[str]], samples: int
+) -> Score:
+    """`metric.score` with a 95 % interval from `samples` resamples of the sentences. Raises as `metric.score` does."""
+    check_counts(hypotheses, references)
+    sacre = metric.corpus
+    try:
+        result = sacre.corpus_score(list(hypotheses), open_references(references), n_bootstrap=samples)
+        signature = str(sacre.get_signature())
+    finally:
+        sacre.n_bootstrap = sacre.seed = None  # sacrebleu keeps them for its next signature
+    interval = Interval(float(result._mean), float(result._ci), signature)
+    return replace(metric.describe(result), interval=interval)
+
+
+def compare(
+    metric: Metric,
+    systems: Sequence[Sequence[str]],
+    references: Sequence[Sequence[str]],
+    test: Test,
+    samples: int = 0,
+) -> Paired:
+    """Test each of `systems` against the first one. `samples`: resamples or trials; 0 is sacrebleu's number.
+
+    Raises DataError when counts differ.
+    """
+    from sacrebleu.significance import PairedTest
+
+    for hypotheses in systems:
+        check_counts(hypotheses, references)
+    paired = PairedTest(
+        [(str(i), list(hypotheses)) for i, hypotheses in enumerate(systems)],
+        {"": metric.corpus},
+        open_references(references),  # type: ignore[arg-type]  # None is a reference that a sentence lacks
+        test_type="bs" if test == "bootstrap" else "ar",
+        n_samples=samples,
+    )
+    signatures, columns = paired()
+    ((name, signature),) = signatures.items()
+    results = columns[name]
+    return Paired(
+        name,
+        str(signature),
+        tuple(float(result.score) for result in results),
+        tuple(None if r.mean is None else Interval(float(r.mean), float(r.ci), str(signature)) for r in results),
+        tuple(result.p_value for result in results),
+    )
