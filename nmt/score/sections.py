@@ -141,8 +141,10 @@ def as_json(study: Study) -> dict[str, Any]:
 def _cell(score: Score, paired: Paired | None, system: int) -> str:
     interval = paired.intervals[system] if paired and not score.interval else score.interval
     text = value(score.value, interval)
-    p = paired.p_values[system] if paired else None
-    return text if p is None else f"{text} p = {p:.4f}{'*' if p <= LEVEL else ''}"
+    if paired is None or system == 0:
+        return text
+    p = paired.p_values[system]
+    return f"{text} {'the same' if p is None else f'p = {p:.4f}'}{'*' if p is not None and p <= LEVEL else ''}"
 
 
 def _signature(study: Study, metric: int) -> str:

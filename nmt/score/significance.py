@@ -22,7 +22,8 @@ LEVEL = 0.05
 class Paired:
     """One metric's comparison of the first system (the baseline) with each of the others.
 
-    `scores` have intervals where the test is a bootstrap; `p_values` has None for the baseline.
+    `scores` have intervals where the test is a bootstrap. `p_values` has None for the baseline, and for a system that
+    wrote the very same lines: sacrebleu gives such a copy the smallest p there is.
     """
 
     metric: str
@@ -77,5 +78,8 @@ def compare(
         str(signature),
         tuple(float(result.score) for result in results),
         tuple(None if r.mean is None else Interval(float(r.mean), float(r.ci), str(signature)) for r in results),
-        tuple(result.p_value for result in results),
+        tuple(
+            None if list(hypotheses) == list(systems[0]) else float(result.p_value)
+            for hypotheses, result in zip(systems, results, strict=True)
+        ),
     )

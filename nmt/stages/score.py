@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from nmt import __version__
@@ -11,12 +12,16 @@ from nmt.errors import DataError
 from nmt.events import Caution, Event, Notice
 from nmt.files import write_json
 from nmt.recipe import Recipe
-from nmt.score.evaluate import Result, evaluate
+from nmt.score.evaluate import Result, evaluate_texts
 from nmt.score.metric import Score
 from nmt.score.report import line, result_as_json
+from nmt.score.texts import read_texts
 from nmt.stages.stage import RunFolder
 
 FILE = "scores.json"
+RESAMPLES = 1000
+MOST_RESAMPLED = 5000
+"""Lines of the largest set that gets confidence intervals: sacrebleu resamples all lines at once, in memory."""
 
 
 def run(recipe: Recipe, run: RunFolder) -> Iterator[Event]:
@@ -36,7 +41,7 @@ def run(recipe: Recipe, run: RunFolder) -> Iterator[Event]:
         for text in result.cautions:
             yield Caution(f"{test.name}: {text}")
         for score in result.scores:
-            yield Notice(f"{test.name}: {line(score)}")
+            yield Notice(f"{test.name}: {line(replace(score, interval=None))}")
             named.append((test.name, score))
         sets.append({"name": test.name, **result_as_json(result)})
     run.scores.mkdir(parents=True, exist_ok=True)
@@ -45,15 +50,10 @@ def run(recipe: Recipe, run: RunFolder) -> Iterator[Event]:
 
 
 def _score(test: TestSetConfig, recipe: Recipe, run: RunFolder) -> Result:
-    """The set as `nmt score` would score it."""
+    """The set as `nmt score` would score it, with confidence intervals where they are cheap."""
     hypothesis = run.translations / f"{test.name}.{recipe.languages.target}"
     if not hypothesis.exists():
         raise DataError(f"{hypothesis}: is missing", "nmt run RECIPE --only translate")
-    return evaluate(
-        hypothesis,
-        test.target,
-        recipe.score.metrics,
-        recipe.languages.target,
-        source=test.source,
-        on_bad_bytes=recipe.preprocess.on_bad_bytes,
-    )
+    texts = read_texts([hypothesis], test.target, test.source, recipe.preprocess.on_bad_bytes)
+    resamples = RESAMPLES if len(texts) <= MOST_RESAMPLED else 0
+    return evaluate_texts(texts, recipe.score.metrics, recipe.languages.target, resamples=resamples)[0]

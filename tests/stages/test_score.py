@@ -89,6 +89,7 @@ def test_every_set_and_metric_is_scored_as_the_command_would(recipe: Recipe, run
         assert [s["score"] for s in entry["scores"]] == [s.value for s in alone.scores]
         assert [s["signature"] for s in entry["scores"]] == [s.signature for s in alone.scores]
         assert entry["segments"] == 2
+        assert all("|bs:1000|" in s["confidence"]["signature"] for s in entry["scores"])
     assert "nrefs:var" in data["sets"][1]["scores"][0]["signature"]
     assert sum(isinstance(event, Notice) for event in events) == 4
     assert any(isinstance(event, Caution) and "other numbers" in event.text for event in events)
