@@ -33,7 +33,7 @@ _PLACEHOLDER = re.compile(
 LOOP = ((1, 3), (8, 2))  # (most words of the unit, how often in a row is a loop)
 LOOP_CHARACTERS = ((1, 4), (3, 3), (12, 2))
 LENGTH_FACTOR, LENGTH_MARGIN = 2.0, 10  # characters
-COPIED_SHARE, COPIED_WORDS = 0.8, 3
+COPIED_SHARE, COPIED_WORDS, COPIED_CHARACTERS = 0.8, 3, 12
 
 
 @dataclass(frozen=True)
@@ -164,7 +164,9 @@ def _words(text: str) -> list[str]:
 
 def _shared(text: str, source: str) -> float:
     """The share of the words of `text` that the source holds; 0 when they are too few to tell."""
-    words = [word for word in _words(text) if word.isalpha()]
+    if text.strip() == source.strip() and _size(text) >= COPIED_CHARACTERS:
+        return 1.0
+    words = [word for word in _words(text) if word.isalpha() and len(word) > 1]
     known = set(_words(source))
     return sum(word in known for word in words) / len(words) if len(words) >= COPIED_WORDS else 0.0
 

@@ -30,6 +30,7 @@ def found(text: str, source: str | None = SOURCE, reference: str = REFERENCE) ->
         ("placeholder", "Press <b>OK</b>", "<b>OK drücken", "lacks </b>"),
         ("placeholder", "About &brandName;", "Über &marke;", "lacks &brandName;"),
         ("copied", "The old harbour is quiet.", "The old harbour ist quiet.", "80%"),
+        ("copied", "他们明天去上海开会，然后回北京。", "他们明天去上海开会，然后回北京。", "100%"),
         ("loop", "A very long story", "Eine sehr sehr sehr lange Geschichte", "3 times 'sehr'"),
         ("loop", "I see it.", "Ich sehe es und sehe es und sehe es und", "3 times 'sehe es und'"),
         ("loop", "我看见它。", "我看见它我看见它我看见它。", "3 times '我看见它'"),
@@ -51,7 +52,7 @@ def test_a_fault_is_found_and_named(check: str, source: str, text: str, detail: 
         ("A 20% solution, 50 % done", "Eine 20%ige Lösung, 50 % davon getan"),
         ("x < y and y > z", "x < y und y > z"),
         ("{name}: %d of %s", "%d von %s: {name}"),
-        ("Berlin Berlin", "Berlin Berlin"),  # too short to tell
+        ("Paris Berlin", "Paris Berlin"),  # too short to tell
         ("It is very, very late.", "Es ist sehr, sehr spät."),
         ("", "Ein Satz"),
     ],
