@@ -51,7 +51,7 @@ def split_compounds(tokens: str) -> str:
     return _COMPOUND.sub(r"\1 ##AT##-##AT## \2", tokens)
 
 
-class _Bleu(BLEU):  # type: ignore[misc]  # sacrebleu has no types
+class _Bleu(BLEU):
     def __init__(self, language: str, effective_order: bool = False) -> None:
         super().__init__(tokenize="none", smooth_method="none", force=True, effective_order=effective_order)
         self.tokenizer: Any = CompoundSplit(language)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 from nmt.score.metric import Interval, Metric, Score, check_counts, open_references
 
@@ -72,7 +72,7 @@ def compare(
     )
     signatures, columns = paired()
     ((name, signature),) = signatures.items()
-    results = columns[name]
+    results: list[Any] = list(columns[name])
     return Paired(
         name,
         str(signature),

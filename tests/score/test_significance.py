@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -20,16 +21,15 @@ SYSTEMS = {"first": system(REFERENCE, 0.2, 1), "better": system(REFERENCE, 0.15,
 METRICS = {"BLEU": BleuConfig(), "chrF2": ChrfConfig(), "TER": TerConfig()}
 
 
-def sacrebleu(folder: Path, *arguments: str) -> Any:
+def sacrebleu(folder: Path, *arguments: str) -> str:
     for name, lines in {"reference": REFERENCE, **SYSTEMS}.items():
         (folder / name).write_text("".join(line + "\n" for line in lines), encoding="utf-8")
     command = [sys.executable, "-m", "sacrebleu", "reference", *arguments, "-m", "bleu", "chrf", "ter", "-w", "10"]
-    done = subprocess.run([*command, "-f", "json"], cwd=folder, capture_output=True, check=True)
-    return json.loads(done.stdout)
+    return subprocess.run(command, cwd=folder, capture_output=True, check=True).stdout.decode()
 
 
 def test_confidence_intervals_are_those_of_the_program(tmp_path: Path) -> None:
-    for printed in sacrebleu(tmp_path, "-i", "first", "--confidence", "--confidence-n", "200"):
+    for printed in json.loads(sacrebleu(tmp_path, "-i", "first", "--confidence", "--confidence-n", "200")):
         metric = METRICS[printed["name"]].build("en")
         score = score_with_interval(metric, SYSTEMS["first"], [REFERENCE], 200)
         assert score.interval is not None
@@ -42,21 +42,18 @@ def test_confidence_intervals_are_those_of_the_program(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("test", "flag", "samples"), [("bootstrap", "--paired-bs", 200), ("ar", "--paired-ar", 500)])
 def test_paired_tests_are_those_of_the_program(tmp_path: Path, test: Any, flag: str, samples: int) -> None:
-    printed = sacrebleu(tmp_path, "-i", *SYSTEMS, flag, f"{flag}-n", str(samples))
-    for name, config in METRICS.items():
+    printed = sacrebleu(tmp_path, "-i", *SYSTEMS, flag, f"{flag}-n", str(samples), "-f", "latex")
+    rows = [line.split("&")[1:] for line in printed.splitlines() if " & " in line]
+    for column, (name, config) in enumerate(METRICS.items()):
         paired = compare(config.build("en"), list(SYSTEMS.values()), [REFERENCE], test, samples)
-        assert paired.metric == name
-        assert (
-            f"{'bs' if test == 'bootstrap' else 'ar'}:{samples}|" in paired.signature
-            and "seed:12345" in paired.signature
-        )
-        for i, row in enumerate(printed):
-            expected = row[name]
-            assert paired.scores[i] == expected["score"]
-            assert paired.p_values[i] == expected["p_value"]
-            interval = paired.intervals[i]
-            assert (interval.mean if interval else None) == expected["mean"]
-            assert (interval.half_width if interval else None) == expected["ci"]
+        assert paired.metric == name in rows[0][column]
+        assert f"- {name:<10} {paired.signature}\n" in printed
+        for i, row in enumerate(rows[1:]):
+            interval, p = paired.intervals[i], paired.p_values[i]
+            told = [f"{paired.scores[i]:.10f}"]
+            told += [f"{interval.mean:.10f}", f"{interval.half_width:.10f}"] if interval else []
+            told += [] if p is None else [f"{p:.4f}"]
+            assert re.findall(r"[\d.]+", row[column]) == told
 
 
 def test_an_interval_leaves_value_and_signature_as_they_are() -> None:
