@@ -82,7 +82,7 @@ PairedAr = Annotated[
     bool, typer.Option("--paired-ar", help="Test each system against the first by approximate randomisation.")
 ]
 Samples = Annotated[
-    int,
+    Optional[int],  # noqa: UP045
     typer.Option(
         "--samples",
         "--confidence-n",

@@ -30,6 +30,7 @@ _PLACEHOLDER = re.compile(
     | \b__\w+?__\b""",
     re.VERBOSE,
 )
+_STUTTER = re.compile(r"([^\W\d_]{1,4}?)\1{3,}")
 LOOP = ((1, 3), (8, 2))  # (most words of the unit, how often in a row is a loop)
 LOOP_CHARACTERS = ((1, 4), (3, 3), (12, 2))
 LENGTH_FACTOR, LENGTH_MARGIN = 2.0, 10  # characters
@@ -106,9 +107,9 @@ def copied(line: Line) -> str:
 
 
 def loops(line: Line) -> str:
-    """The same words again and again in a row."""
-    found = _loop(line.text)
-    if not found or any(_loop(other) for other in (*line.references, line.source or "")):
+    """The same words again and again in a row, or the same letters in a word."""
+    found = _loop(line.text) or _stutter(line.text)
+    if not found or any(_loop(other) or _stutter(other) for other in (*line.references, line.source or "")):
         return ""
     unit, times = found
     return f"{times} times {unit!r}"
@@ -188,6 +189,12 @@ def _loop(text: str) -> tuple[str, int] | None:
                     i, run = i + 1, run + 1
                 return ("" if unspaced else " ").join(items[start : start + size]), run // size + 1
     return None
+
+
+def _stutter(text: str) -> tuple[str, int] | None:
+    """Up to four letters that stand four times or more in a row in a word; in CJK text `_loop` knows better."""
+    match = None if guess_unspaced([text]) else _STUTTER.search(text)
+    return (match[1], len(match[0]) // len(match[1])) if match else None
 
 
 def _size(text: str) -> int:

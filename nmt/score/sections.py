@@ -64,7 +64,7 @@ def scores_table(study: Study) -> Table:
     if study.paired:
         notes.append(
             f"p: by {TESTS[study.test or 'ar']}, how often chance alone would set a system as far apart from "
-            f"{first.hypothesis}; * below {LEVEL}"
+            f"{first.hypothesis}; * up to {LEVEL}"
         )
     if any(score.interval for score in first.scores) or any(p.intervals[0] for p in study.paired):
         notes.append("(mean ± half of the 95 % confidence interval), by resampling the sentences")

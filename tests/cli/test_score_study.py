@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from nmt.cli import show
 from score.systems import references, system
 
 REFERENCE = references(40)
@@ -100,6 +102,22 @@ def test_the_worst_line_is_shown_with_its_differences(nmt: Callable[..., Any]) -
     number = sentences.index(min(sentences)) + 1
     assert f"line {number}, chrF2 {min(sentences):.2f}" in out
     assert f"satz {number - 1} von 40" in out and "[-" in out and "\x1b" not in out
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_marks_are_colours_on_a_terminal_and_characters_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    parts = [("an ", ""), ("old\x1b", "-"), ("new", "+"), (" ship", "")]
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr("sys.stdout", Terminal())
+    coloured = show.painted(parts)
+    assert "\x1b[" in coloured and "[-" not in coloured and "old\N{REPLACEMENT CHARACTER}" in coloured
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert show.painted(parts) == "an [-old\x1b-]{+new+} ship"
 
 
 def test_two_systems_are_shown_where_they_differ(nmt: Callable[..., Any]) -> None:

@@ -33,6 +33,7 @@ def found(text: str, source: str | None = SOURCE, reference: str = REFERENCE) ->
         ("copied", "他们明天去上海开会，然后回北京。", "他们明天去上海开会，然后回北京。", "100%"),
         ("loop", "A very long story", "Eine sehr sehr sehr lange Geschichte", "3 times 'sehr'"),
         ("loop", "I see it.", "Ich sehe es und sehe es und sehe es und", "3 times 'sehe es und'"),
+        ("loop", "Remove spaces.", "Dadadrrrrung der Lücken", "4 times 'r'"),
         ("loop", "我看见它。", "我看见它我看见它我看见它。", "3 times '我看见它'"),
         ("mark", "A ship", "Ein Sch@@ iff", "@@"),
         ("mark", "A ship", "Ein \ufffd Schiff", "U+FFFD"),
