@@ -53,6 +53,10 @@ def score(
         raise typer.BadParameter("a reference file is missing")
     if paired_bootstrap and paired_ar:
         raise typer.BadParameter("--paired-bootstrap and --paired-ar are two tests; choose one")
+    if samples and not (confidence or paired_bootstrap or paired_ar):
+        raise typer.BadParameter("--samples needs --confidence, --paired-bootstrap or --paired-ar")
+    if training and "frequency" not in (by or []):
+        raise typer.BadParameter("--training needs --by frequency")
     if worst and len(input_ or []) > 2:
         raise typer.BadParameter("--worst shows one system or compares two")
     metrics = named(metric or [options.MetricName.BLEU], tokenize, lowercase)

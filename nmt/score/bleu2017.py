@@ -25,8 +25,8 @@ class Bleu2017(Metric):
 
     details = Bleu.details
 
-    def __init__(self, language: str) -> None:
-        super().__init__(_Bleu(language), _Bleu(language, effective_order=True))
+    def __init__(self, language: str, lowercase: bool = False) -> None:
+        super().__init__(_Bleu(language, lowercase), _Bleu(language, lowercase, effective_order=True))
 
 
 class CompoundSplit:
@@ -52,10 +52,17 @@ def split_compounds(tokens: str) -> str:
 
 
 class _Bleu(BLEU):
-    def __init__(self, language: str, effective_order: bool = False) -> None:
-        super().__init__(tokenize="none", smooth_method="none", force=True, effective_order=effective_order)
+    def __init__(self, language: str, lowercase: bool, effective_order: bool = False) -> None:
+        super().__init__(
+            tokenize="none", smooth_method="none", lowercase=lowercase, force=True, effective_order=effective_order
+        )
         self.tokenizer: Any = CompoundSplit(language)
         self.tokenizer_signature = self.tokenizer.signature()
+
+    def _preprocess_segment(self, sent: str) -> str:
+        """multi-bleu.perl lowers tokens; sacrebleu would lower text before it is split."""
+        tokens = str(self.tokenizer(sent.rstrip()))
+        return tokens.lower() if self.lowercase else tokens
 
     def _compute_score_from_stats(self, stats: Any) -> Any:
         score = super()._compute_score_from_stats(stats)

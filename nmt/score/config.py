@@ -68,12 +68,14 @@ class Bleu2017Config(Config):
     """BLEU on words of Moses' tokenizer with compounds split at hyphens, as the papers of 2016 and 2017 report it."""
 
     kind: Literal["bleu-2017"] = "bleu-2017"
+    lowercase: bool = False
+    """Compare in lower case."""
 
     def build(self, target_language: str) -> Metric:
         """The metric, with the tokenizer's rules for `target_language` (English's where none is given)."""
         from nmt.score.bleu2017 import Bleu2017
 
-        return Bleu2017(target_language or "en")
+        return Bleu2017(target_language or "en", self.lowercase)
 
 
 MetricConfig = Annotated[BleuConfig | ChrfConfig | TerConfig | Bleu2017Config, Field(discriminator="kind")]
@@ -86,7 +88,7 @@ def named(names: Sequence[str], tokenize: str | None = None, lowercase: bool = F
         "chrf": ChrfConfig(lowercase=lowercase),
         "chrf++": ChrfConfig(word_order=2, lowercase=lowercase),
         "ter": TerConfig(),
-        "bleu-2017": Bleu2017Config(),
+        "bleu-2017": Bleu2017Config(lowercase=lowercase),
     }
     return [known[name] for name in dict.fromkeys(names)]
 

@@ -61,6 +61,8 @@ def scores_table(study: Study) -> Table:
         cells = [_cell(score, study.paired[m] if study.paired else None, i) for m, score in enumerate(result.scores)]
         rows.append((result.hypothesis, *cells))
     notes = [f"{score.name}: {_signature(study, m)}" for m, score in enumerate(first.scores)]
+    if study.test == "ar":
+        notes += [f"{s.name}, mean ± …: {s.interval.signature}" for s in first.scores if s.interval]
     if study.paired:
         notes.append(
             f"p: by {TESTS[study.test or 'ar']}, how often chance alone would set a system as far apart from "

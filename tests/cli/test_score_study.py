@@ -155,7 +155,9 @@ def test_a_sentence_has_a_column_for_each_system_and_metric(nmt: Callable[..., A
         (["-i", "a", "--by", "frequency"], 1, "--training"),
         (["-i", "a", "--by", "source-length"], 1, "--source"),
         (["-i", "a", "--by", "no-such-file"], 1, "no-such-file"),
-        (["-i", "a", "--samples", "0"], 2, "--samples"),
+        (["-i", "a", "--confidence", "--samples", "0"], 2, "--samples"),
+        (["-i", "a", "--samples", "9"], 2, "--samples"),
+        (["-i", "a", "--training", "ref"], 2, "--training"),
     ],
 )
 def test_what_cannot_be_asked_is_said(nmt: Callable[..., Any], arguments: list[str], status: int, problem: str) -> None:

@@ -87,6 +87,13 @@ def test_name_and_signature_are_its_own() -> None:
     assert len(score.details["precisions"]) == 4
 
 
+def test_case_counts_unless_lower_case_is_asked_for() -> None:
+    lower = [line.lower() for line in references()]
+    mixed, lowered = (Bleu2017Config(lowercase=low).build("en").score(lower, [references()]) for low in (False, True))
+    assert mixed.value < 100 and "case:mixed" in mixed.signature
+    assert lowered.value == pytest.approx(100) and "case:lc" in lowered.signature
+
+
 def test_nothing_is_smoothed() -> None:
     metric = Bleu2017Config().build("en")
     assert metric.score(["one two three"], [["one two three"]]).value == 0  # no n-gram of four
