@@ -1,28 +1,27 @@
-"""A study as tables and as JSON: scores first, then whatever else was asked for."""
+"""A study as lines of text: scores first, then tables of whatever else was asked for."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import asdict
 from typing import Any
 
 from nmt.score.breakdown import Breakdown
 from nmt.score.faults import summary
 from nmt.score.frequency import FrequencyGroup
-from nmt.score.marked import Part, plain
-from nmt.score.metric import Interval, Score
-from nmt.score.report import output, result_as_json, value
-from nmt.score.significance import LEVEL, Paired
+from nmt.score.marked import Part
+from nmt.score.metric import Score
+from nmt.score.report import output, value
+from nmt.score.significance import LEVEL, TESTS, Paired
+from nmt.score.structured import as_json
 from nmt.score.study import Study
 from nmt.score.tables import FORMATS, Table
 
-TESTS = {"bootstrap": "paired bootstrap", "ar": "approximate randomisation"}
-Shown = str | tuple[Part, ...]
+Row = str | tuple[Part, ...]
 """A line of output; one in parts has differences that may be coloured."""
 
 
-def lines(study: Study, form: str, details: bool = False) -> Iterator[Shown]:
+def lines(study: Study, form: str, details: bool = False) -> Iterator[Row]:
     """The study in one of tables.FORMATS, or as "json"."""
     if form == "json":
         yield from json.dumps(as_json(study), ensure_ascii=False, indent=2).split("\n")
@@ -59,14 +58,14 @@ def scores_table(study: Study) -> Table:
     rows = []
     for i, result in enumerate(study.results):
         cells = [_cell(score, study.paired[m] if study.paired else None, i) for m, score in enumerate(result.scores)]
-        rows.append((result.hypothesis, *cells))
+        rows.append((study.texts.labels[i], *cells))
     notes = [f"{score.name}: {_signature(study, m)}" for m, score in enumerate(first.scores)]
     if study.test == "ar":
         notes += [f"{s.name}, mean ± …: {s.interval.signature}" for s in first.scores if s.interval]
     if study.paired:
         notes.append(
             f"p: by {TESTS[study.test or 'ar']}, how often chance alone would set a system as far apart from "
-            f"{first.hypothesis}; * up to {LEVEL}"
+            f"{study.texts.labels[0]}; * up to {LEVEL}"
         )
     if any(score.interval for score in first.scores) or any(p.intervals[0] for p in study.paired):
         notes.append("(mean ± half of the 95 % confidence interval), by resampling the sentences")
@@ -75,17 +74,22 @@ def scores_table(study: Study) -> Table:
 
 def details_table(study: Study) -> Table:
     """What the metrics tell beside the value."""
-    rows = [(r.hypothesis, s.name, _details(s.details)) for r in study.results for s in r.scores]
+    named = zip(study.texts.labels, study.results, strict=True)
+    rows = [(name, score.name, _details(score.details)) for name, result in named for score in result.scores]
     return Table("details", ("system", "metric", "parts"), tuple(rows))
 
 
 def breakdown_table(study: Study, breakdown: Breakdown) -> Table:
-    """A row for each group of lines, a column for each system and metric."""
+    """A row for each group of lines, a column for each metric and system."""
     names = [score.name for score in study.results[0].scores]
-    several = len(study.results) > 1
-    head = [f"{result.hypothesis} {name}" if several else name for result in study.results for name in names]
+    labels = study.texts.labels if len(study.results) > 1 else ("",)
+    head = [f"{label} {name}".strip() for name in names for label in labels]
     rows = tuple(
-        (group.name, str(group.lines), *(f"{score.value:.2f}" for scores in group.scores for score in scores))
+        (
+            group.name,
+            str(group.lines),
+            *(f"{s.value:.2f}" for metric in zip(*group.scores, strict=True) for s in metric),
+        )
         for group in breakdown.groups
     )
     return Table(f"by {breakdown.title}", ("group", "lines", *head), rows)
@@ -95,12 +99,14 @@ def frequency_table(study: Study, groups: tuple[FrequencyGroup, ...]) -> Table:
     """F1 of words by their frequency in the training text, with precision and recall of a single system."""
     if len(study.results) == 1:
         head = ["precision", "recall", "F1"]
-        cells = [[f"{score.precision:.1f} {score.recall:.1f} {score.f1:.1f}"] for g in groups for score in g.words]
-        values = [cell[0].split() for cell in cells]
+        values: list[tuple[float, ...]] = [(s.precision, s.recall, s.f1) for group in groups for s in group.words]
     else:
-        head = [f"{result.hypothesis} F1" for result in study.results]
-        values = [[f"{score.f1:.1f}" for score in group.words] for group in groups]
-    rows = tuple((g.name, str(g.words[0].wanted), *row) for g, row in zip(groups, values, strict=True))
+        head = [f"{label} F1" for label in study.texts.labels]
+        values = [tuple(s.f1 for s in group.words) for group in groups]
+    rows = tuple(
+        (group.name, str(group.words[0].wanted), *(f"{number:.1f}" for number in row))
+        for group, row in zip(groups, values, strict=True)
+    )
     return Table("words by frequency in the training text", ("times", "words", *head), rows)
 
 
@@ -114,30 +120,6 @@ def findings_table(study: Study, number: int) -> Table:
     total = f"{named} of {len(study.texts)} lines: {counts}" if found else f"nothing in {len(study.texts)} lines"
     title = f"checks of {study.texts.names[number]}, lines held against {against}"
     return Table(title, ("line", "check", "what"), rows, (total,))
-
-
-def as_json(study: Study) -> dict[str, Any]:
-    """Everything, values unrounded. A single system has its scores at the top, several have a list `systems`."""
-    results = [result_as_json(result) for result in study.results]
-    data: dict[str, Any] = results[0] if len(results) == 1 else {"systems": results}
-    if study.paired:
-        data["test"] = {"kind": TESTS[study.test or "ar"], "baseline": study.texts.names[0]}
-        data["paired"] = [_paired_json(study, paired) for paired in study.paired]
-    if study.breakdowns:
-        data["by"] = [_breakdown_json(study, breakdown) for breakdown in study.breakdowns]
-    if study.frequencies:
-        data["by_frequency"] = [_frequency_json(study, group) for group in study.frequencies]
-    if study.worst:
-        data["worst"] = [
-            {"line": s.line, "scores": list(s.values), "texts": {name: plain(parts) for name, parts in s.texts}}
-            for s in study.worst
-        ]
-    if study.findings is not None:
-        data["checks"] = {
-            name: {"summary": summary(found), "findings": [asdict(f) for f in found]}
-            for name, found in zip(study.texts.names, study.findings, strict=True)
-        }
-    return data
 
 
 def _cell(score: Score, paired: Paired | None, system: int) -> str:
@@ -164,9 +146,10 @@ def _details(details: dict[str, Any]) -> str:
     return ", ".join(parts)
 
 
-def _worst(study: Study, indent: str) -> Iterator[Shown]:
+def _worst(study: Study, indent: str) -> Iterator[Row]:
     metric = study.results[0].scores[0].name
     several = len(study.results) > 1
+    labels = dict(zip(study.texts.names, study.texts.labels, strict=True))
     yield indent + (
         f"lines that differ most by {metric}: [-only the first-] {{+only the second+}}"
         if several
@@ -176,43 +159,7 @@ def _worst(study: Study, indent: str) -> Iterator[Shown]:
         yield indent.rstrip()
         values = " and ".join(f"{number:.2f}" for number in shown.values)
         yield f"{indent}line {shown.line}, {metric} {values}"
-        width = max(len(name) for name, _ in shown.texts)
-        for name, parts in shown.texts:
-            yield ((f"{indent}  {name.ljust(width)}  ", ""), *parts)
-
-
-def _paired_json(study: Study, paired: Paired) -> dict[str, Any]:
-    systems = [
-        {"system": name, "score": score, "p_value": p, **_interval_json(interval)}
-        for name, score, p, interval in zip(
-            study.texts.names, paired.scores, paired.p_values, paired.intervals, strict=True
-        )
-    ]
-    return {"name": paired.metric, "signature": paired.signature, "systems": systems}
-
-
-def _interval_json(interval: Interval | None) -> dict[str, Any]:
-    return {} if interval is None else {"mean": interval.mean, "half_width": interval.half_width}
-
-
-def _breakdown_json(study: Study, breakdown: Breakdown) -> dict[str, Any]:
-    groups = [
-        {
-            "name": group.name,
-            "lines": group.lines,
-            "scores": {
-                name: {score.name: score.value for score in scores}
-                for name, scores in zip(study.texts.names, group.scores, strict=True)
-            },
-        }
-        for group in breakdown.groups
-    ]
-    return {"title": breakdown.title, "groups": groups}
-
-
-def _frequency_json(study: Study, group: FrequencyGroup) -> dict[str, Any]:
-    scores = {
-        name: {**asdict(score), "precision": score.precision, "recall": score.recall, "f1": score.f1}
-        for name, score in zip(study.texts.names, group.words, strict=True)
-    }
-    return {"times": group.name, "systems": scores}
+        rows = [(labels.get(name, name), parts) for name, parts in shown.texts]
+        width = max(len(label) for label, _ in rows)
+        for label, parts in rows:
+            yield ((f"{indent}  {label.ljust(width)}  ", ""), *parts)

@@ -15,6 +15,7 @@ from nmt.score.metric import Interval, Metric, Score, check_counts, open_referen
 
 Test = Literal["bootstrap", "ar"]
 SAMPLES: dict[Test, int] = {"bootstrap": 1000, "ar": 10_000}
+TESTS: dict[Test, str] = {"bootstrap": "paired bootstrap", "ar": "approximate randomisation"}
 LEVEL = 0.05
 
 

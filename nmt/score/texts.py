@@ -26,6 +26,12 @@ class Texts:
     def __len__(self) -> int:
         return len(self.systems[0])
 
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Short names for tables: the systems' file names where they tell them apart, otherwise their paths."""
+        short = tuple(Path(name).name for name in self.names)
+        return short if len(set(short)) == len(short) else self.names
+
     def referred(self, line: int) -> tuple[str, ...]:
         """The references of line `line` (from 0), blank ones too."""
         return tuple(lines[line] for lines in self.references)

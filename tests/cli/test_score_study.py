@@ -45,6 +45,14 @@ def test_several_systems_are_a_table_with_signatures_below(nmt: Callable[..., An
     assert done.err == ""
 
 
+def test_tables_name_files_without_their_folders_where_that_is_enough(nmt: Callable[..., Any], folder: Path) -> None:
+    (folder / "other").mkdir()
+    (folder / "other" / "a").write_text((folder / "b").read_text())
+    out = nmt("score", "ref", "-i", str(folder / "a"), "-i", str(folder / "b"), "--worst", "1").out
+    assert str(folder) not in out
+    assert f"{Path('other', 'a')} " in nmt("score", "ref", "-i", "a", "-i", "other/a").out
+
+
 def test_confidence_is_told_with_its_signature(nmt: Callable[..., Any]) -> None:
     plain = nmt("score", "ref", "-i", "a").out
     text = nmt("score", "ref", "-i", "a", "--confidence", "--samples", "100").out
