@@ -70,7 +70,10 @@ def score(
         worst=worst,
         check=check,
     )
-    answer = study(read_texts(input_ or ["-"], references, source, on_bad_bytes), metrics, language, asked)
+    inputs = input_ or ["-"]
+    for path in inputs:
+        show.awaits(path)
+    answer = study(read_texts(inputs, references, source, on_bad_bytes), metrics, language, asked)
     for text in dict.fromkeys(text for result in answer.results for text in result.cautions):
         show.caution(text)
     for result in answer.results if sentence else ():
