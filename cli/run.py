@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from . import processes as others
-from . import show
+from . import group, show
 from .options import Overrides, Processes, Quiet, RecipeFile, RunDir
 
 if TYPE_CHECKING:
@@ -100,11 +99,11 @@ def perform(
         for stage, reasons in plan(recipe, folder, stages, force):
             print(f"{stage.name}: {'; '.join(reasons) or 'nothing to do'}")
         return
-    seat = others.seat(processes)
+    seat = group.seat(processes)
     if seat is None and processes and processes > 1:
-        others.launch(processes, _arguments(file, overrides, folder.path, bounds, force))
+        group.launch(processes, _arguments(file, overrides, folder.path, bounds, force))
         return
-    with others.joined(seat, recipe) as ranks:
+    with group.joined(seat, recipe) as ranks:
         if ranks and not ranks.leads:
             show.silence(True)
             follow(recipe, folder, ranks)
