@@ -115,14 +115,14 @@ def _started(
     command: Sequence[str], seat: Seat, folder: Path, environment: Mapping[str, str]
 ) -> Iterator[subprocess.Popen[bytes]]:
     """One rank, in a session of its own, so that a terminal's Ctrl-C reaches it once; gone at the end of the block."""
-    with ExitStack() as files:
-        quiet = (
-            {}
-            if seat.rank == 0
-            else {"stdout": subprocess.DEVNULL, "stderr": files.enter_context(_said(folder, seat.rank).open("wb"))}
-        )
+    with _said(folder, seat.rank).open("wb") as said:
         process = subprocess.Popen(
-            command, env=_variables(seat, environment), stdin=subprocess.PIPE, start_new_session=True, **quiet
+            command,
+            env=_variables(seat, environment),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL if seat.rank else None,
+            stderr=said if seat.rank else None,
+            start_new_session=True,
         )
     try:
         yield process
@@ -182,15 +182,16 @@ def _verdict(ended: Mapping[int, int], folder: Path) -> int:
     """Rank 0's exit status where that says what happened. Raises TrainingError naming the rank that failed first."""
     if ended[0] >= 0 and ended[0] != LOST:
         return ended[0]
-    failed = next((rank for rank, status in ended.items() if status not in (*FINE, LOST)), None)
+    failed = next((rank for rank, status in ended.items() if status not in (0, LOST)), None)
+    hint = "the same command goes on from the newest checkpoint"
     if failed is None:
-        return ended[0]
+        raise TrainingError(f"the {len(ended)} processes have lost contact with each other", hint)
     status = ended[failed]
     how = f"was killed by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
     said = _said(folder, failed).read_text("utf-8", "replace").splitlines()[-30:] if failed else []
     raise TrainingError(
         "\n".join([f"rank {failed} of {len(ended)} {how}" + (", and said:" if said else ""), *said]),
-        "the same command goes on from the newest checkpoint",
+        hint,
     )
 
 

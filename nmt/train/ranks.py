@@ -102,7 +102,7 @@ class Group(Ranks):
         self._here = seat.here
         self._threads = torch.get_num_threads()
         self._patient = dist.new_group(backend="gloo", timeout=PATIENCE)
-        self._objective: DistributedDataParallel | None = None
+        self._wrapped: tuple[Seq2Seq, DistributedDataParallel] | None = None
 
     def call(self) -> bool:
         """Rank 0 calls; the others wait. The processes of one machine share its processors."""
@@ -116,7 +116,7 @@ class Group(Ranks):
     def part(self) -> None:
         """Close the connections; the processors are no longer shared."""
         self.parted = True
-        self._objective = None
+        self._wrapped = None
         torch.set_num_threads(self._threads)
         dist.destroy_process_group()
 
@@ -125,13 +125,17 @@ class Group(Ranks):
         return self.device
 
     def objective(self, model: Seq2Seq) -> nn.Module:
-        """The same wrapper each time, since it listens to the parameters. Its buffers become the gradients."""
-        if self._objective is None or self._objective.module.model is not model:
+        """The same wrapper each time, since it listens to the parameters; at first it gives all those of rank 0.
+
+        Buffers are left alone: they are tables that grow, and rank 0's have grown further when it has validated.
+        """
+        if self._wrapped is None or self._wrapped[0] is not model:
+            whole = Objective(model)
+            tables = [name for name, _ in whole.named_buffers()]
+            DistributedDataParallel._set_params_and_buffers_to_ignore_for_model(whole, tables)
             with self._contact():
-                self._objective = DistributedDataParallel(
-                    Objective(model), broadcast_buffers=False, gradient_as_bucket_view=True
-                )
-        return self._objective
+                self._wrapped = model, DistributedDataParallel(whole, gradient_as_bucket_view=True)
+        return self._wrapped[1]
 
     @contextmanager
     def adding_up(self, objective: nn.Module, last: bool) -> Iterator[None]:

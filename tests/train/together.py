@@ -35,12 +35,13 @@ DEFAULTS: dict[str, Any] = {
     "rules": {},
     "pairs": {},
     "dropout": 0.0,
-    "every": 1,  # updates between checkpoints
+    "every": 99,  # updates between checkpoints
     "bleu": [],  # what validation gives, one after another
     "kill": None,  # [rank, step] that is killed before that step; so for the next three
     "stop": None,
     "poison": None,
     "raise": None,
+    "grown": False,  # whether rank 0 has read a sentence that is longer than the table of positions
     "slow": None,  # [rank, seconds that its clock takes for each look]
 }
 
@@ -85,6 +86,8 @@ def train(folder: Path, job: dict[str, Any], ranks: Ranks) -> dict[str, Any]:
         x_BTD = type(trained).forward(trained, src_BS, keep_BS, tgt_BT)
         return x_BTD * float("nan") if now("poison") else x_BTD
 
+    if job["grown"] and ranks.leads:
+        trained.encoder.embed(torch.ones(1, 600, dtype=torch.int64))
     trained.forward = forward
     events = list(
         fit(
