@@ -59,6 +59,11 @@ def run(recipe: Recipe, run: RunFolder, ranks: Ranks | None = None) -> Iterator[
     precision = arithmetic(recipe.train.precision, device)
     processes = f", {ranks.size} processes" if ranks.size > 1 else ""
     yield Notice(f"training on {device} in {precision}, {torch.get_num_threads()} threads{processes}")
+    if recipe.train.accumulate % ranks.size:
+        yield Notice(
+            f"{recipe.train.accumulate} batches an update do not go round among {ranks.size} processes, so some are "
+            f"split; with train.accumulate = {ranks.size} each would have a whole one, in larger updates"
+        )
     files = vocabulary_files(run, recipe.bpe.shared)
     source, target = Vocabulary.load(files["source"]), Vocabulary.load(files["target"])
     pairs, skipped = training_pairs(recipe, run, target)

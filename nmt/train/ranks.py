@@ -22,6 +22,7 @@ from nmt.model.seq2seq import Seq2Seq
 from nmt.train.data import Update
 from nmt.train.launch import LOST, Seat
 from nmt.train.loss import Objective
+from nmt.train.meeting import meet
 from nmt.train.seeds import derive
 
 T = TypeVar("T")
@@ -199,7 +200,7 @@ def join(seat: Seat, device: str, seed: int) -> Iterator[Group]:
     if place.type == "cuda":
         torch.cuda.set_device(place)
     try:
-        dist.init_process_group(backend, init_method=seat.meeting, rank=seat.rank, world_size=seat.size, timeout=LIMIT)
+        dist.init_process_group(backend, store=meet(seat, LIMIT), rank=seat.rank, world_size=seat.size, timeout=LIMIT)
         group = Group(seat, place, seed)
     except (RuntimeError, ValueError) as error:
         raise TrainingError(
