@@ -12,7 +12,8 @@ import time
 from collections.abc import Callable
 from datetime import timedelta
 
-import torch.distributed as dist
+from torch.distributed.distributed_c10d import PrefixStore, Store
+from torch.distributed.rendezvous import rendezvous
 
 from nmt.train.launch import Seat
 
@@ -20,15 +21,15 @@ NAME = "nmt/name"
 PAUSE = 0.02  # seconds between looks, so that signals are heeded
 
 
-def meet(seat: Seat, limit: timedelta) -> dist.Store:
+def meet(seat: Seat, limit: timedelta) -> Store:
     """A store that the processes of this very start share with nobody. Raises RuntimeError when some don't come."""
-    store, _, _ = next(iter(dist.rendezvous(seat.meeting, seat.rank, seat.size, timeout=limit)))
+    store, _, _ = next(iter(rendezvous(seat.meeting, seat.rank, seat.size, timeout=limit)))
     store.set_timeout(limit)
     name = _invite(store, seat.size, limit) if seat.rank == 0 else _follow(store, seat.rank, limit)
-    return dist.PrefixStore(name, store)
+    return PrefixStore(name, store)
 
 
-def _invite(store: dist.Store, size: int, limit: timedelta) -> str:
+def _invite(store: Store, size: int, limit: timedelta) -> str:
     name = f"nmt/{secrets.token_hex(8)}"
     store.set(NAME, name)
     for rank in range(1, size):
@@ -37,7 +38,7 @@ def _invite(store: dist.Store, size: int, limit: timedelta) -> str:
     return name
 
 
-def _follow(store: dist.Store, rank: int, limit: timedelta) -> str:
+def _follow(store: Store, rank: int, limit: timedelta) -> str:
     token, name = secrets.token_hex(8), ""
 
     def answered() -> bool:
@@ -52,7 +53,7 @@ def _follow(store: dist.Store, rank: int, limit: timedelta) -> str:
     return name
 
 
-def _read(store: dist.Store, key: str) -> str:
+def _read(store: Store, key: str) -> str:
     return store.get(key).decode() if store.check([key]) else ""
 
 
