@@ -44,6 +44,7 @@ def run(recipe: Recipe, run: RunFolder, ranks: Ranks | None = None) -> Iterator[
 
     from nmt.checkpoint.device import arithmetic
     from nmt.subwords.vocabulary import Vocabulary
+    from nmt.train.events import Stopped
     from nmt.train.fit import fit
     from nmt.train.journal import Journal
     from nmt.train.ranks import Ranks
@@ -112,8 +113,9 @@ def run(recipe: Recipe, run: RunFolder, ranks: Ranks | None = None) -> Iterator[
         ):
             if ranks.leads:
                 journal.write(event)
+            if isinstance(event, Stopped):
+                ranks.part()
             yield event
-    ranks.part()
 
 
 def check(recipe: Recipe, run: RunFolder) -> None:

@@ -94,6 +94,19 @@ def test_a_dry_run_starts_no_processes(nmt, toy: Path) -> None:
     assert nmt("run", "toy.toml", "--dry-run", "--processes", "2").out.startswith("preprocess: has not run yet")
 
 
+@pytest.mark.gpu
+def test_two_gpus_train_as_one_processor_does(nmt, shell, toy: Path) -> None:
+    import torch
+
+    if torch.cuda.device_count() < 2:
+        pytest.skip("needs two GPUs")
+    changes = [*SETTINGS, "--set", "train.accumulate=3"]
+    assert nmt("train", "toy.toml", "--run-dir", "one", *changes).status == 0
+    ended = shell(f"nmt train toy.toml --run-dir two --processes 2 {' '.join(changes)} --set train.device=cuda")
+    assert ended.returncode == 0, ended.stderr
+    assert losses(Path("two")) == pytest.approx(losses(Path("one")), abs=1e-3)
+
+
 @pytest.mark.slow
 def test_a_whole_run_with_many_processes_ends_in_one_table_of_scores(shell, toy: Path) -> None:
     ended = shell("nmt run toy.toml --processes 2; nmt run toy.toml --processes 2 --quiet")
