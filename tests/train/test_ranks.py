@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import subprocess
@@ -71,16 +72,21 @@ def alone(tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="module")
 def many(tmp_path_factory):
-    """The folder of the jobs done with so many processes."""
-    made: dict[int, Path] = {}
+    """The folder of the jobs done with so many processes: once, whichever worker of pytest asks first."""
+    own = tmp_path_factory.getbasetemp()
+    shared = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
 
     def of(size: int) -> Path:
-        if size not in made:
-            jobs = [{"name": name, "size": size, **job} for name, job in ALIKE.items()]
-            if size == 2:
-                jobs += [{"name": name, **job} for name, several in TWO.items() for job in several]
-            made[size] = done(tmp_path_factory.mktemp(f"many-{size}"), jobs)
-        return made[size]
+        jobs = [{"name": name, "size": size, **job} for name, job in ALIKE.items()]
+        if size == 2:
+            jobs += [{"name": name, **job} for name, several in TWO.items() for job in several]
+        with (shared / f"many-{size}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            made = shared / f"many-{size}"
+            if not made.exists():
+                made.mkdir()
+                done(made, jobs)
+        return made
 
     return of
 
