@@ -148,7 +148,7 @@ def _guarded(command: Any, arguments: list[str], debug: bool) -> int:
         if debug:
             raise
         show.error(problem.problem, problem.hint)
-        return 1
+        return getattr(problem, "status", 1)
     except OSError as problem:
         if debug or problem.errno not in FULL_DISK:
             raise

@@ -31,6 +31,16 @@ RunDir = Annotated[
     Path | None,
     typer.Option("--run-dir", metavar="DIR", show_default=False, help="The run folder; otherwise runs/NAME."),
 ]
+Processes = Annotated[
+    int | None,
+    typer.Option(
+        "--processes",
+        min=1,
+        metavar="N",
+        show_default=False,
+        help="Train with so many processes on this machine, with GPUs one for each.",
+    ),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", callback=show.silence, help="Say nothing on stderr but errors.")]
 ModelFolder = Annotated[
     Path,

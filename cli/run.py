@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from . import show
-from .options import Overrides, Quiet, RecipeFile, RunDir
+from . import group, show
+from .options import Overrides, Processes, Quiet, RecipeFile, RunDir
 
 if TYPE_CHECKING:
     from nmt.stages.stage import RunFolder
@@ -56,6 +56,7 @@ def run(
     only: Only = None,
     force: Force = None,
     dry_run: DryRun = False,
+    processes: Processes = None,
     set_: Overrides = None,
     run_dir: RunDir = None,
     quiet: Quiet = False,
@@ -72,7 +73,7 @@ def run(
     """
     if only and (from_ or to):
         raise typer.BadParameter("--only stands alone, without --from and --to")
-    perform(recipe, set_ or [], run_dir, (from_, to, only), force or [], dry_run)
+    perform(recipe, set_ or [], run_dir, (from_, to, only), force or [], dry_run, processes)
 
 
 def perform(
@@ -82,10 +83,11 @@ def perform(
     bounds: tuple[str | None, str | None, str | None],
     force: Sequence[str] = (),
     dry_run: bool = False,
+    processes: int | None = None,
 ) -> None:
     """Run the recipe in `file` from, to, or only (`bounds`) some stages, or print what would run."""
     from nmt.recipe import read
-    from nmt.stages.run import choose, plan, run_stages, where
+    from nmt.stages.run import choose, follow, plan, run_stages, where
 
     recipe = read(file, overrides)
     folder, stages = where(recipe, run_dir), choose(*bounds)
@@ -97,11 +99,33 @@ def perform(
         for stage, reasons in plan(recipe, folder, stages, force):
             print(f"{stage.name}: {'; '.join(reasons) or 'nothing to do'}")
         return
-    show.progress(run_stages(recipe, folder, stages, force), steps=recipe.train.steps)
+    seat = group.seat(processes)
+    if seat is None and processes and processes > 1:
+        group.launch(processes, _arguments(file, overrides, folder.path, bounds, force))
+        return
+    with group.joined(seat, recipe) as ranks:
+        if ranks and not ranks.leads:
+            show.silence(True)
+            follow(recipe, folder, ranks)
+            return
+        show.progress(run_stages(recipe, folder, stages, force, ranks), steps=recipe.train.steps)
     if stages[-1].name == "score":
         report(file, folder, str(recipe.languages.source))
     elif stages[-1].name in {"train", "average"}:
         show.say(f"next: nmt translate {folder.path} --input FILE")
+
+
+def _arguments(
+    file: Path,
+    overrides: Sequence[str],
+    folder: Path,
+    bounds: tuple[str | None, str | None, str | None],
+    force: Sequence[str],
+) -> list[str]:
+    """The arguments of `nmt` that mean the same run, for each of its processes."""
+    options = [*zip(("--from", "--to", "--only"), bounds, strict=True), ("--run-dir", str(folder))]
+    options += [*(("--set", each) for each in overrides), *(("--force", each) for each in force)]
+    return ["run", str(file), *(f"{name}={value}" for name, value in options if value is not None)]
 
 
 def report(file: Path, folder: RunFolder, source: str) -> None:

@@ -33,6 +33,11 @@ def silence(quiet: bool) -> bool:
     return quiet
 
 
+def is_quiet() -> bool:
+    """Whether nothing but errors is shown."""
+    return _state.quiet
+
+
 def on_terminal() -> bool:
     """Whether stderr is a terminal that bars may be drawn on."""
     return sys.stderr is not None and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"

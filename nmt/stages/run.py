@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from nmt.errors import OutputError, RecipeError
 from nmt.events import Event, Notice, StageFinished, StageFresh, StageStarted
@@ -29,6 +30,9 @@ from nmt.stages.manifest import (
     write_manifest,
 )
 from nmt.stages.stage import STAGES, RunFolder, Stage
+
+if TYPE_CHECKING:
+    from nmt.train.ranks import Ranks
 
 
 class Interrupted(KeyboardInterrupt):
@@ -69,9 +73,16 @@ def plan(
     return planned
 
 
-def run_stages(recipe: Recipe, run: RunFolder, stages: Sequence[Stage], force: Collection[str] = ()) -> Iterator[Event]:
+def run_stages(
+    recipe: Recipe,
+    run: RunFolder,
+    stages: Sequence[Stage],
+    force: Collection[str] = (),
+    ranks: Ranks | None = None,
+) -> Iterator[Event]:
     """Run those of `stages` that are stale or forced, telling why.
 
+    Of many processes, `ranks`, the first calls this and the others `follow`.
     Raises whatever a stage raises, TrainingError when checkpoints of other settings are in the way, and OutputError
     when the folder cannot be written or another process is writing it.
     """
@@ -86,7 +97,15 @@ def run_stages(recipe: Recipe, run: RunFolder, stages: Sequence[Stage], force: C
             yield StageStarted(stage.name, tuple(reasons))
             if stage.resumes and stage.name in force:
                 yield from _set_aside(run)
-            yield from _perform(stage, recipe, run)
+            yield from _perform(stage, recipe, run, ranks)
+
+
+def follow(recipe: Recipe, run: RunFolder, ranks: Ranks) -> None:
+    """What all processes but the first do: wait for the stages that are done together, and take part in them."""
+    for stage in STAGES.values():
+        if stage.joint:
+            for event in _events(stage, recipe, run, ranks):
+                _end_if_interrupted(event)
 
 
 def _reasons(stage: Stage, recipe: Recipe, run: RunFolder, force: Collection[str]) -> list[str]:
@@ -94,7 +113,7 @@ def _reasons(stage: Stage, recipe: Recipe, run: RunFolder, force: Collection[str
     return ["--force", *reasons] if stage.name in force else reasons
 
 
-def _perform(stage: Stage, recipe: Recipe, run: RunFolder) -> Iterator[Event]:
+def _perform(stage: Stage, recipe: Recipe, run: RunFolder, ranks: Ranks | None) -> Iterator[Event]:
     """Run one stage between its two manifests: one that says it began, one that says what came of it."""
     began = time.monotonic()
     before = _result_before(stage, run)
@@ -103,13 +122,22 @@ def _perform(stage: Stage, recipe: Recipe, run: RunFolder) -> Iterator[Event]:
     settings = plain(stage.settings(recipe))
     begun = Manifest("", settings, inputs, before, followed(stage, run))
     write_manifest(stage, run, begun)
-    for event in importlib.import_module(f"nmt.stages.{stage.name}").run(recipe, run):
+    for event in _events(stage, recipe, run, ranks):
         yield event
-        if getattr(event, "interrupted", False):
-            raise Interrupted(str(getattr(event, "reason", "")))
+        _end_if_interrupted(event)
     seconds = time.monotonic() - began
     write_manifest(stage, run, replace(begun, finished=now(), outputs=digest_outputs(stage, run)), seconds)
     yield StageFinished(stage.name, seconds, str(run.path / stage.folders[0]))
+
+
+def _events(stage: Stage, recipe: Recipe, run: RunFolder, ranks: Ranks | None) -> Iterator[Event]:
+    together: dict[str, Any] = {"ranks": ranks} if stage.joint else {}
+    yield from importlib.import_module(f"nmt.stages.{stage.name}").run(recipe, run, **together)
+
+
+def _end_if_interrupted(event: Event) -> None:
+    if getattr(event, "interrupted", False):
+        raise Interrupted(str(getattr(event, "reason", "")))
 
 
 def _result_before(stage: Stage, run: RunFolder) -> str:

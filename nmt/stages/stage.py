@@ -86,6 +86,8 @@ class Stage:
     """A stage that it runs after each time, whatever that wrote, since it adds to it."""
     resumes: bool = False
     """It goes on where it was left, and its module's `check` tells whether it can; the others start over."""
+    joint: bool = False
+    """Several processes may do it together, whose ranks its module's `run` is then told."""
 
     def manifest(self, run: RunFolder) -> Path:
         """Where its manifest lies."""
@@ -120,6 +122,7 @@ STAGES = {
             ("checkpoints",),
             ignores=("model.preset", "train.device", "train.threads"),
             resumes=True,
+            joint=True,
         ),
         Stage("average", ("average", "translate"), "train", ("model",)),
         Stage("translate", ("translate", "data.test"), "average", ("translations",), ignores=("data.test.target",)),

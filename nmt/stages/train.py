@@ -28,30 +28,43 @@ if TYPE_CHECKING:
     from nmt.model.seq2seq import Seq2Seq
     from nmt.subwords.vocabulary import Vocabulary
     from nmt.train.data import Pairs
+    from nmt.train.ranks import Ranks
     from nmt.train.store import Store
     from nmt.train.validate import Validator
 
 
-def run(recipe: Recipe, run: RunFolder) -> Iterator[Event]:
+def run(recipe: Recipe, run: RunFolder, ranks: Ranks | None = None) -> Iterator[Event]:
     """Train into `run.checkpoints` and tell `run.journal`. The same call goes on where an earlier one ended.
 
-    The last event is Stopped; its `interrupted` says whether a signal ended it early. Raises what `fit` raises,
-    DataError for damaged shards, NmtError for a device that isn't there.
+    `ranks` are the processes that make this call together, of which only the first writes. The last event is Stopped;
+    its `interrupted` says whether a signal ended it early. Raises what `fit` raises, DataError for damaged shards,
+    NmtError for a device that isn't there.
     """
     import torch
 
-    from nmt.checkpoint.device import arithmetic, choose
+    from nmt.checkpoint.device import arithmetic
     from nmt.subwords.vocabulary import Vocabulary
+    from nmt.train.events import Stopped
     from nmt.train.fit import fit
     from nmt.train.journal import Journal
+    from nmt.train.ranks import Ranks
     from nmt.train.signals import stop_on_signals
     from nmt.train.store import Store
 
+    ranks = ranks or Ranks()
+    if not ranks.call():
+        return
     if recipe.train.threads:
         torch.set_num_threads(recipe.train.threads)
-    device = choose(recipe.train.device)
+    device = ranks.place(recipe.train.device)
     precision = arithmetic(recipe.train.precision, device)
-    yield Notice(f"training on {device} in {precision}, {torch.get_num_threads()} threads")
+    processes = f", {ranks.size} processes" if ranks.size > 1 else ""
+    yield Notice(f"training on {device} in {precision}, {torch.get_num_threads()} threads{processes}")
+    if recipe.train.accumulate % ranks.size:
+        yield Notice(
+            f"{recipe.train.accumulate} batches an update do not go round among {ranks.size} processes, so some are "
+            f"split; with train.accumulate = {ranks.size} each would have a whole one, in larger updates"
+        )
     files = vocabulary_files(run, recipe.bpe.shared)
     source, target = Vocabulary.load(files["source"]), Vocabulary.load(files["target"])
     pairs, skipped = training_pairs(recipe, run, target)
@@ -79,9 +92,12 @@ def run(recipe: Recipe, run: RunFolder) -> Iterator[Event]:
         keep=recipe.train.keep_checkpoints,
         settings=settings,
     )
-    journal = Journal(run.journal)
-    state, told = resume(store, model, optimizer, journal)
+    state, told = resume(store, model, optimizer, ranks)
     yield from told
+    measure = validator(recipe, run, model, description, device, precision)
+    journal = Journal(run.journal)
+    if ranks.leads:
+        journal.rewind(state.step, state.validated)
     with stop_on_signals() as should_stop:
         for event in fit(
             model,
@@ -90,11 +106,15 @@ def run(recipe: Recipe, run: RunFolder) -> Iterator[Event]:
             state,
             schedule=recipe.train.schedule.build(recipe.model.width, recipe.train.steps),
             rules=recipe.train.rules(precision),
-            evaluate=validator(recipe, run, model, description, device, precision),
-            store=store,
+            evaluate=lambda: ranks.first(measure),
+            store=store if ranks.leads else None,
             should_stop=should_stop,
+            ranks=ranks,
         ):
-            journal.write(event)
+            if ranks.leads:
+                journal.write(event)
+            if isinstance(event, Stopped):
+                ranks.part()
             yield event
 
 
@@ -108,14 +128,13 @@ def check(recipe: Recipe, run: RunFolder) -> None:
         check_fixed(old, {"fixed": fixed_settings(recipe)}, str(newest))
 
 
-def resume(store: Store, model: Seq2Seq, optimizer: torch.optim.Optimizer, journal: Any) -> tuple[State, list[Event]]:
+def resume(store: Store, model: Seq2Seq, optimizer: torch.optim.Optimizer, ranks: Ranks) -> tuple[State, list[Event]]:
     """The state to begin with: that of the newest checkpoint, put into model and optimizer, or a fresh one."""
     told: list[Event] = []
-    if leftovers := store.recover():
+    if ranks.leads and (leftovers := store.recover()):
         told.append(Notice(f"removed {len(leftovers)} unfinished files of an earlier run in {store.folder}"))
-    newest = store.newest()
+    newest = ranks.first(store.newest)
     if newest is None:
-        journal.rewind(0, 0)
         return State(), told
     old = read_record(newest).get("settings", {})
     check_fixed(old, store.settings, str(newest))
@@ -126,7 +145,6 @@ def resume(store: Store, model: Seq2Seq, optimizer: torch.optim.Optimizer, journ
     if reordered and state.update:
         state.update = 0
         told.append(Caution(f"the data comes in another order, so epoch {state.epoch + 1} starts from its beginning"))
-    journal.rewind(state.step, state.validated)
     told.append(Notice(f"going on from {newest}"))
     return state, told
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
+import torch
 
 from nmt.batches.batch import Batch, collate
 
@@ -44,7 +46,10 @@ class Pairs:
         return self._epoch[1]
 
     def load(self, rows: np.ndarray) -> Batch:
-        """These pairs as one padded batch."""
+        """These pairs as one padded batch; of no pairs, one without labels, whose loss and gradient are nothing."""
+        if not len(rows):
+            batch = collate([[]], [[]], bos=self.bos, eos=self.eos, pad=self.pad)
+            return replace(batch, out_BT=torch.full_like(batch.out_BT, self.pad), tokens=0)
         return collate(
             [self.source[int(row)] for row in rows],
             [self.target[int(row)] for row in rows],

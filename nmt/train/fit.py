@@ -16,13 +16,15 @@ from nmt.events import Event
 from nmt.model.seq2seq import Seq2Seq
 from nmt.train.data import Pairs
 from nmt.train.events import Saved, Skipped, Step, Stopped, Validation
-from nmt.train.loss import sequence_loss
 from nmt.train.optimizer import set_rate
+from nmt.train.ranks import Ranks
 from nmt.train.rules import Rules
 from nmt.train.schedule import Schedule
 from nmt.train.state import State
 from nmt.train.store import Store
 from nmt.train.validate import Scores
+
+ALONE = Ranks()
 
 
 def fit(
@@ -37,17 +39,19 @@ def fit(
     store: Store | None = None,
     should_stop: Callable[[], str | None] = lambda: None,
     clock: Callable[[], float] = time.monotonic,
+    ranks: Ranks = ALONE,
 ) -> Iterator[Event]:
     """Train `model` from `state` until one of the rules ends it, yielding what happens.
 
     Whatever is due after an update is done before the next is taken, so a run that was cut off anywhere goes on as if
     it had not been. The last update is always saved, and validated unless `should_stop` gave a reason to end now.
+    All `ranks` run this side by side and decide alike; only rank 0 has a `store`, and `evaluate` tells all the same.
     Raises TrainingError after too many updates in a row that aren't finite, and OutputError when a save fails.
     """
     begun, saved = clock() - state.elapsed, state.step
     while True:
-        state.elapsed = clock() - begun
-        asked, over = should_stop(), rules.over(state)
+        state.elapsed, asked = ranks.agree(clock() - begun, should_stop())
+        over = rules.over(state)
         if store and saved < state.step and (asked or over or state.step % rules.save_every == 0):
             saved = state.step
             yield Saved(store.save(model, optimizer, state), saved)
@@ -55,8 +59,8 @@ def fit(
             scores = evaluate()
             best = state.judge(scores.by(rules.best_by), lower_is_better=rules.best_by == "loss")
             yield Validation(state.step, scores.loss, scores.perplexity, scores.bleu, scores.chrf, best)
-            state.elapsed = clock() - begun
-            asked, over = should_stop(), over or rules.over(state)
+            state.elapsed, asked = ranks.agree(clock() - begun, should_stop())
+            over = over or rules.over(state)
             if store and saved < state.step and (asked or over or best):
                 saved = state.step
                 yield Saved(store.save(model, optimizer, state), saved)
@@ -72,7 +76,9 @@ def fit(
         updates = updates_of(data, state.epoch)
         rows, rate = updates[state.update], schedule(state.step - state.skipped + 1)
         start = clock()
-        outcome = learn(model, optimizer, [data.load(r) for r in rows], rate=rate, rules=rules, pad=data.pad)
+        batches = [data.load(some) for some in ranks.share(rows)]
+        ranks.draw(state.step)
+        outcome = learn(model, optimizer, batches, rate=rate, rules=rules, pad=data.pad, ranks=ranks)
         where, place = (state.step + 1, state.epoch + 1), state.update
         state.advance(len(updates))
         if outcome.finite:
@@ -97,28 +103,35 @@ class Outcome:
 
 
 def learn(
-    model: Seq2Seq, optimizer: torch.optim.Optimizer, batches: Sequence[Batch], *, rate: float, rules: Rules, pad: int
+    model: Seq2Seq,
+    optimizer: torch.optim.Optimizer,
+    batches: Sequence[Batch],
+    *,
+    rate: float,
+    rules: Rules,
+    pad: int,
+    ranks: Ranks = ALONE,
 ) -> Outcome:
     """One update: the gradient of the batches' total loss over their total target tokens, however they were cut.
 
-    When the loss or the gradient isn't finite, weights and moments stay as they are.
+    `batches` are this process's part of it; the loss and the tokens are those of all `ranks`. When the loss or the
+    gradient isn't finite, weights and moments stay as they are.
     """
     device = model.output_weight_VD.device
-    tokens = sum(batch.tokens for batch in batches)
+    tokens = int(ranks.sum(torch.tensor(sum(batch.tokens for batch in batches))))
+    objective = ranks.objective(model)
     sums = torch.zeros(2, dtype=torch.float64, device=device)
     model.train()
-    for batch in batches:
-        batch = batch.to(device)
-        with torch.autocast(device.type, torch.bfloat16, enabled=rules.precision == "bfloat16"):
-            x_BTD = model(batch.src_BS, batch.keep_BS, batch.tgt_BT)
-            loss, nll = sequence_loss(
-                x_BTD, model.output_weight_VD, batch.out_BT, smoothing=rules.label_smoothing, pad=pad
-            )
-        (loss / tokens).backward()
+    for number, batch in enumerate(batches, 1):
+        with ranks.adding_up(objective, last=number == len(batches)):
+            with torch.autocast(device.type, torch.bfloat16, enabled=rules.precision == "bfloat16"):
+                loss, nll = objective(batch.to(device), rules.label_smoothing, pad)
+            (loss * ranks.size / tokens).backward()  # ranks.size: the gradients' mean over ranks shall be a sum
         sums += torch.stack((loss.detach(), nll))
     parameters = [p for p in model.parameters() if p.grad is not None]
     norm = get_total_norm([p.grad for p in parameters if p.grad is not None])
-    mean_loss, mean_nll, size = (torch.cat((sums, norm.double()[None])) / sums.new_tensor([tokens, tokens, 1])).tolist()
+    sums = ranks.sum(torch.cat((sums, norm.double()[None])))
+    mean_loss, mean_nll, size = (sums / sums.new_tensor([tokens, tokens, ranks.size])).tolist()
     finite = bool(np.isfinite([mean_loss, size]).all())
     if finite:
         if rules.clip_norm is not None and size > rules.clip_norm:

@@ -19,6 +19,9 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
+from nmt.batches.batch import Batch
+from nmt.model.seq2seq import Seq2Seq
+
 CHUNK = 256  # tokens whose logits are held at once on a CPU, whose caches larger ones leave
 GPU_CHUNK = 2048  # a GPU wants larger matrices, but has no memory to waste
 
@@ -46,6 +49,19 @@ def sequence_loss(
     learning = torch.is_grad_enabled()
     loss, nll = _ChunkedLoss.apply(x_ND, weight_VD, target_N, smoothing, chunk, learning)
     return loss, nll
+
+
+class Objective(nn.Module):
+    """A model together with its loss on a batch: the whole of what is differentiated, as one module."""
+
+    def __init__(self, model: Seq2Seq) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, batch: Batch, smoothing: float, pad: int) -> tuple[Tensor, Tensor]:
+        """The summed loss and the summed −log p of the batch's labels: see sequence_loss."""
+        x_BTD = self.model(batch.src_BS, batch.keep_BS, batch.tgt_BT)
+        return sequence_loss(x_BTD, self.model.output_weight_VD, batch.out_BT, smoothing=smoothing, pad=pad)
 
 
 class _ChunkedLoss(torch.autograd.Function):

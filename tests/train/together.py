@@ -1,0 +1,156 @@
+"""Trains toys as several processes: together.py FOLDER JOBS, JOBS being a JSON list of jobs, done one after another.
+
+A job says {"name": a folder to train or go on in, "size": processes} and may change the defaults below. Each process
+leaves NAME/rank-R.json: what happened to it. All modules are loaded once; every process is a fork of this one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import traceback
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import torch._dynamo  # what every optimizer loads when it is built
+from train.toys import model, optimizer, pairs, store
+
+from nmt.errors import NmtError
+from nmt.train.data import Pairs
+from nmt.train.events import Skipped, Step, Stopped, Validation
+from nmt.train.fit import fit
+from nmt.train.launch import Seat
+from nmt.train.ranks import Ranks, join
+from nmt.train.rules import Rules
+from nmt.train.schedule import constant
+from nmt.train.state import State
+from nmt.train.validate import Scores
+
+DEFAULTS: dict[str, Any] = {
+    "size": 2,
+    "rules": {},
+    "pairs": {},
+    "dropout": 0.0,
+    "every": 99,  # updates between checkpoints
+    "bleu": [],  # what validation gives, one after another
+    "kill": None,  # [rank, step] that is killed before that step; so for the next three
+    "stop": None,
+    "poison": None,
+    "raise": None,
+    "grown": False,  # whether rank 0 has read a sentence that is longer than the table of positions
+    "slow": None,  # [rank, seconds that its clock takes for each look]
+}
+
+
+class Recording(Pairs):
+    """Pairs that remember which rows were asked for."""
+
+    seen: list[list[int]]
+
+    def load(self, rows: np.ndarray):
+        self.seen.append([int(row) for row in rows])
+        return super().load(rows)
+
+
+def recording(**settings: Any) -> Recording:
+    plain = pairs(**settings)
+    data = Recording(plain.source, plain.target, plain.order, bos=plain.bos, eos=plain.eos, pad=plain.pad)
+    data.seen = []
+    return data
+
+
+def train(folder: Path, job: dict[str, Any], ranks: Ranks) -> dict[str, Any]:
+    """Train as one of `ranks`, going on from what is in the folder; what happened, in plain values."""
+    job = {**DEFAULTS, **job}
+    rules = Rules(**{"validate_every": 3, "save_every": job["every"], **job["rules"]})
+    trained = model(dropout=job["dropout"])
+    learner, kept, data = optimizer(trained), store(folder, 99, job["every"]), recording(**job["pairs"])
+    torch.manual_seed(77)
+    newest = ranks.first(kept.newest)
+    state = kept.restore(newest, trained, learner) if newest else State()
+    scores, ticks = iter(job["bleu"]), iter(range(10**6))
+    pace = job["slow"][1] if job["slow"] and job["slow"][0] == ranks.rank else 1.0
+
+    def now(name: str) -> bool:
+        return job[name] is not None and job[name] == [ranks.rank, state.step + 1]
+
+    def forward(src_BS, keep_BS, tgt_BT):
+        if now("kill"):
+            os.kill(os.getpid(), signal.SIGKILL)
+        if now("raise"):
+            raise MemoryError("no room")
+        x_BTD = type(trained).forward(trained, src_BS, keep_BS, tgt_BT)
+        return x_BTD * float("nan") if now("poison") else x_BTD
+
+    if job["grown"] and ranks.leads:
+        trained.encoder.embed(torch.ones(1, 600, dtype=torch.int64))
+    trained.forward = forward
+    events = list(
+        fit(
+            trained,
+            learner,
+            data,
+            state,
+            schedule=constant(1e-2, 0),
+            rules=rules,
+            evaluate=(lambda: ranks.first(lambda: Scores(1.0, 2.7, bleu=next(scores)))) if job["bleu"] else None,
+            store=kept if ranks.leads else None,
+            should_stop=lambda: f"rank {ranks.rank} says so" if now("stop") else None,
+            clock=lambda: next(ticks) * pace,
+            ranks=ranks,
+        )
+    )
+    return {
+        "losses": [event.loss for event in events if isinstance(event, Step)],
+        "norms": [event.norm for event in events if isinstance(event, Step)],
+        "tokens": [event.tokens for event in events if isinstance(event, Step)],
+        "skipped": [[event.step, *event.rows] for event in events if isinstance(event, Skipped)],
+        "best": [event.best for event in events if isinstance(event, Validation)],
+        "stopped": [[event.step, event.reason] for event in events if isinstance(event, Stopped)],
+        "seen": data.seen,
+        "state": state.plain(),
+        "status": 0,
+    }
+
+
+def rank(folder: Path, job: dict[str, Any], number: int, seat: Seat) -> None:
+    """What one process does, to its end."""
+    path = folder / job["name"] / f"rank-{seat.rank}.json"
+    try:
+        with join(seat, "cpu", seed=5) as ranks:
+            assert ranks.call()
+            done = train(folder / job["name"], job, ranks)
+            ranks.part()
+    except NmtError as error:
+        done = {"status": getattr(error, "status", 1), "problem": error.problem}
+    except BaseException:
+        done = {"status": 70, "problem": traceback.format_exc()}
+    path.write_text(json.dumps(done))
+    os._exit(done["status"])
+
+
+def main(folder: Path, jobs: list[dict[str, Any]]) -> None:
+    torch.set_num_threads(1)
+    for number, job in enumerate(jobs):
+        size = job.get("size", DEFAULTS["size"])
+        (folder / job["name"]).mkdir(parents=True, exist_ok=True)
+        if size == 1:
+            done = train(folder / job["name"], job, Ranks())
+            (folder / job["name"] / "rank-0.json").write_text(json.dumps(done))
+            continue
+        children = []
+        for place in range(size):
+            child = os.fork()
+            if child == 0:
+                rank(folder, job, number, Seat(place, size, place, size, f"file://{folder}/meeting-{number}"))
+            children.append(child)
+        for child in children:
+            os.waitpid(child, 0)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), json.loads(sys.argv[2]))
