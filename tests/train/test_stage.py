@@ -149,13 +149,13 @@ def test_changed_data_and_a_changed_vocabulary_are_refused(folder: Path) -> None
     trained(folder)
     shards = folder / "run" / "shards"
     shutil.copyfile(shards / "train.source", shards / "train.target")
-    with pytest.raises(TrainingError, match=r"data\.target") as problem:
+    with pytest.raises(TrainingError, match="other training text") as problem:
         trained(folder)
     assert "--force train" in problem.value.hint
     shutil.copytree(folder / "run" / "checkpoints", folder / "other" / "checkpoints")
     for _ in run_stages(recipe(folder, "bpe.size=285"), RunFolder(folder / "other"), choose(last="bpe")):
         pass
-    with pytest.raises(TrainingError, match=r"vocabulary\.vocabulary\.model"):
+    with pytest.raises(TrainingError, match="another vocabulary"):
         list(train.run(recipe(folder, "bpe.size=285"), RunFolder(folder / "other")))
 
 
