@@ -11,7 +11,7 @@ from . import show as display
 from .options import ModelFolder, Quiet
 
 app = typer.Typer(
-    help="Look into model folders, average them, and export them to other programs.\n\nExample: nmt checkpoint show runs/sample",
+    help="Look into model folders, average them, export them.\n\nExample: nmt checkpoint show runs/sample",
     rich_markup_mode=None,
     no_args_is_help=True,
 )
