@@ -26,14 +26,14 @@ def config(**changes: Any) -> TransformerConfig:
 def make(save: Callable[..., Path], tmp_path: Path) -> Make:
     """Writes a model folder: ``make(norm="post", activation="gelu")``."""
 
-    def write(seed: int = 1, **changes: Any) -> Path:
+    def write(seed: int = 1, end: float = 2.0, **changes: Any) -> Path:
         folder = save(tmp_path / "trained", seed=seed, config=config(**changes))
         generator = torch.Generator().manual_seed(seed)
         stored = load_file(folder / "model.safetensors")
         for name, weight in stored.items():
             weight += 0.1 * torch.randn(weight.shape, generator=generator)
             if "embedding" in name or name.startswith("output"):
-                weight[3] *= 3  # the end mark, so that some translations end
+                weight[3] *= end  # the end mark, so that some translations end
         save_file(stored, folder / "model.safetensors")
         return folder
 
