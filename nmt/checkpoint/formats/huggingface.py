@@ -26,7 +26,7 @@ from nmt.model.attention.core import Attention
 from nmt.model.layers import DecoderLayer, EncoderLayer
 from nmt.model.position.sinusoidal import codes
 from nmt.model.seq2seq import Seq2Seq
-from nmt.model.transformer import Transformer
+from nmt.model.transformer import Side, Transformer
 from nmt.subwords.vocabulary import BOS, EOS, PAD, UNK
 
 QUANTIZATIONS = ("none",)
@@ -73,7 +73,8 @@ def tensors(description: Description, model: Transformer) -> Weights:
     table_TD = codes(foreign.positions(description, model), width)[:, order_D]
     yield from _embeddings(description, model, order_D)
     yield "final_logits_bias", torch.zeros(1, description.target_size)
-    for name, side in (("encoder", model.encoder), ("decoder", model.decoder)):
+    sides: list[tuple[str, Side[Any]]] = [("encoder", model.encoder), ("decoder", model.decoder)]
+    for name, side in sides:
         yield f"model.{name}.embed_positions.weight", table_TD.clone()
         for i, layer in enumerate(side.layers):
             yield from _layer(f"model.{name}.layers.{i}", layer, order_D)
