@@ -1,4 +1,4 @@
-"""nmt checkpoint: what a model folder holds, and the mean of several."""
+"""nmt checkpoint: what a model folder holds, the mean of several, and models for other programs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from . import show as display
 from .options import ModelFolder, Quiet
 
 app = typer.Typer(
-    help="Look into model folders, and average them.\n\nExample: nmt checkpoint show runs/sample",
+    help="Look into model folders, average them, export them.\n\nExample: nmt checkpoint show runs/sample",
     rich_markup_mode=None,
     no_args_is_help=True,
 )
@@ -69,3 +69,34 @@ def average(
     if not (last or best) and len(models) == 1:
         raise typer.BadParameter("one MODEL alone has no mean; add --last N or --best N, or name several checkpoints")
     display.progress(average_named(models, output, last=last, best=best, by=by))
+
+
+@app.command()
+def export(
+    model: ModelFolder,
+    output: Annotated[Path, typer.Argument(metavar="OUTPUT", show_default=False, help="Folder to write.")],
+    to: Annotated[
+        Literal["ctranslate2", "huggingface", "safetensors"],
+        typer.Option(
+            "--to",
+            show_default=False,
+            help="ctranslate2, huggingface (transformers), or safetensors: a model folder of our own, complete.",
+        ),
+    ],
+    quantization: Annotated[
+        Literal["none", "int8", "float16"], typer.Option(help="How ctranslate2 stores the weights.")
+    ] = "none",
+    quiet: Quiet = False,
+) -> None:
+    """Write MODEL for another program, with its subword model and a README that says how to use it.
+
+    Reads the model folder; writes OUTPUT, whole, and replaces nothing there but an earlier export. A model that the
+    format cannot express is refused.
+
+    Example: nmt checkpoint export runs/sample sample-ct2 --to ctranslate2
+    """
+    from nmt.checkpoint.export import export as write
+
+    if quantization != "none" and to != "ctranslate2":
+        raise typer.BadParameter(f"--quantization {quantization} goes with --to ctranslate2 only")
+    display.progress(write(model, output, to, quantization))

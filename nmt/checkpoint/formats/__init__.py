@@ -1,0 +1,1 @@
+"""Foreign model formats, one file each, imported when asked for (see nmt/checkpoint/export.py)."""
