@@ -72,8 +72,8 @@ class Translator:
         """The best translation of every line, as a list of texts: ``translate(["A man.", "Two dogs."], beam=1)``.
 
         Settings that may be overridden are those of a recipe's [translate] (beam, length_penalty, max_extra_tokens,
-        max_source_tokens, batch_tokens, batch_lines, buffer_lines, precision) and those of ControlConfig. Raises TypeError for a single string
-        or lines that aren't strings, NmtError for settings that do not fit.
+        max_source_tokens, batch_tokens, batch_lines, buffer_lines, precision) and those of ControlConfig. Raises
+        TypeError for a single string or lines that aren't strings, NmtError for settings that do not fit.
         """
         return [translation.text for translation in self.stream(lines, **overrides)]
 
