@@ -46,6 +46,14 @@ ModelFolder = Annotated[
     Path,
     typer.Argument(metavar="MODEL", show_default=False, help="A run folder, a checkpoint folder or an exported model."),
 ]
+Models = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="MODEL...",
+        show_default=False,
+        help="A run folder, a checkpoint folder or an exported model; several of one vocabulary work together.",
+    ),
+]
 Input = Annotated[str, typer.Option("--input", "-i", metavar="FILE", help="Text to read; - is stdin.")]
 Output = Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="File to write; - is stdout.")]
 OnBadBytes = Annotated[

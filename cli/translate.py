@@ -6,8 +6,8 @@ from typing import Annotated, Literal, Optional
 
 import typer
 
-from . import show
-from .options import Device, Input, ModelFolder, OnBadBytes, Output, Quiet, Threads, count
+from . import control, show
+from .options import Device, Input, Models, OnBadBytes, Output, Quiet, Threads, count
 
 
 def average_penalty(text: str) -> str:
@@ -121,7 +121,7 @@ Precision = Annotated[
 
 
 def translate(
-    model: ModelFolder,
+    models: Models,
     input_: Input = "-",
     output: Output = "-",
     beam: Beam = None,
@@ -137,37 +137,68 @@ def translate(
     batch_lines: BatchLines = None,
     buffer: Buffer = None,
     precision: Precision = None,
+    min_length: control.MinLength = None,
+    max_length: control.MaxLength = None,
+    min_length_ratio: control.MinRatio = None,
+    max_length_ratio: control.MaxRatio = None,
+    no_repeat_ngram: control.NoRepeat = None,
+    repetition_penalty: control.RepetitionPenalty = None,
+    prefix: control.Prefix = None,
+    require: control.Require = None,
+    forbid: control.Forbid = None,
+    glossary: control.GlossaryFile = None,
+    protect: control.Protect = None,
+    keep: control.Keep = None,
+    sample: control.Sample = False,
+    temperature: control.Temperature = None,
+    top_k: control.TopK = None,
+    top_p: control.TopP = None,
+    seed: control.Seed = None,
+    mbr: control.Mbr = None,
+    alignment: control.Alignment = False,
     on_bad_bytes: OnBadBytes = "error",
     device: Device = "auto",
     threads: Threads = None,
     quiet: Quiet = False,
 ) -> None:
-    """Translate raw text with MODEL, line for line.
+    """Translate raw text with MODEL, line for line; several models of one vocabulary average their probabilities.
 
     Reads one sentence a line and writes its translation as a line of raw text, in the same order. A blank line gives
     an empty one; lines too long for the model are split, translated, rejoined and named on stderr.
 
     Example: nmt translate runs/sample < test.en > test.de
     """
-    if form == "text" and n_best > 1:
+    if form == "text" and n_best > 1 and not mbr:
         raise typer.BadParameter("text has one line for each line; take --format nbest, jsonl or fairseq with --n-best")
+    if mbr and n_best == 1:
+        raise typer.BadParameter("--mbr chooses among the translations that --n-best K asks for")
+    if prefix is not None and str(prefix) == input_ == "-":
+        raise typer.BadParameter("only one of --input and --prefix can be stdin")
+    shapes = {"--temperature": temperature, "--top-k": top_k, "--top-p": top_p, "--seed": seed}
+    if not sample and input_form == "text" and (idle := [name for name, value in shapes.items() if value is not None]):
+        raise typer.BadParameter(f"{', '.join(idle)} would change nothing without --sample")
     if length_penalty is not None and lenpen is not None:
         raise typer.BadParameter("--lenpen and --length-penalty are two names for one thing")
-    from nmt.checkpoint.load import load_translator
+    from nmt.checkpoint.ensemble import load_together
     from nmt.search.files import translate_file
 
-    translator = load_translator(model, device, threads)
+    asked = control.asked_of_all(require, forbid, glossary, protect, keep)
+    translator = load_together(models, device, threads)
     show.awaits(input_)
     show.progress(
         translate_file(
             translator,
             input_,
             output,
-            form=form or ("jsonl" if input_form == "jsonl" else "nbest" if n_best > 1 else "text"),
+            form=form or ("jsonl" if input_form == "jsonl" else "nbest" if n_best > 1 and not mbr else "text"),
             source_form=input_form,
             n_best=n_best,
             scores=scores,
             on_bad_bytes=on_bad_bytes,
+            prefix=prefix,
+            common=asked,
+            alignment=alignment,
+            reorder=control.reorder(mbr),
             beam=beam,
             length_penalty=length_penalty or lenpen,
             max_extra_tokens=max_extra_tokens,
@@ -176,5 +207,16 @@ def translate(
             batch_lines=batch_lines,
             buffer_lines=buffer,
             precision=precision,
+            min_length=min_length,
+            max_length=max_length,
+            min_length_ratio=min_length_ratio,
+            max_length_ratio=max_length_ratio,
+            no_repeat_ngram=no_repeat_ngram,
+            repetition_penalty=repetition_penalty,
+            sample=sample,
+            temperature=temperature,
+            top_k=top_k,
+            top_p=top_p,
+            seed=seed,
         )
     )

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -21,6 +22,7 @@ from torch.nn.functional import pad as pad_columns
 
 from nmt.model.seq2seq import State, reorder, select
 from nmt.search.candidates import next_tokens
+from nmt.search.control.core import Constraints
 from nmt.search.greedy import greedy
 from nmt.search.hypothesis import Hypothesis
 from nmt.search.length import Penalty
@@ -40,12 +42,13 @@ def search(
     penalty: Penalty,
     n_best: int = 1,
     banned: Sequence[int] = (),
+    constraints: Constraints | None = None,
 ) -> list[list[Hypothesis]]:
     """The `n_best` best hypotheses of every sentence, best first and distinct; fewer only where fewer exist.
 
     `state` is that of `Seq2Seq.start`, one row a sentence; the beams are made after the first token, since before it
     they are all alike. `limits_B` holds every sentence's most tokens, the end mark not counted. `pad`, `bos` and
-    whatever else is `banned` are never chosen. `n_best` is at most `beam`.
+    whatever else is `banned` are never chosen, nor what `constraints` rule out. `n_best` is at most `beam`.
     """
     if not 1 <= n_best <= beam or state.beams != 1:
         raise ValueError(f"n_best = {n_best} and state.beams = {state.beams} do not fit beam = {beam}")
@@ -54,16 +57,36 @@ def search(
     tensors = [*state.sentences, *state.rows]
     device = tensors[0].device if tensors else torch.device("cpu")
     if beam == 1:
-        return greedy(step, state, bos=bos, eos=eos, limits=limits, penalty=penalty, banned=banned, device=device)
-    return beam_search(step, state, _Beams(limits, beam, n_best, eos, penalty, device), bos, banned)
+        return greedy(
+            step,
+            state,
+            bos=bos,
+            eos=eos,
+            limits=limits,
+            penalty=penalty,
+            banned=banned,
+            constraints=constraints,
+            device=device,
+        )
+    return beam_search(step, state, _Beams(limits, beam, n_best, eos, penalty, device), bos, banned, constraints)
 
 
-def beam_search(step: Step, state: State, beams: _Beams, bos: int, banned: Sequence[int]) -> list[list[Hypothesis]]:
+def beam_search(
+    step: Step,
+    state: State,
+    beams: _Beams,
+    bos: int,
+    banned: Sequence[int],
+    constraints: Constraints | None = None,
+) -> list[list[Hypothesis]]:
     """Step, extend, finish, keep, reorder, until every sentence is done."""
     last_R = torch.full((beams.live_SN.numel(),), bos, device=beams.live_SN.device)
     while beams.numbers:
         logits_RV, state = step(state, last_R)
-        chosen = beams.extend(*next_tokens(logits_RV, beams.width, banned))
+        adjust = None
+        if constraints is not None:
+            adjust = partial(constraints, ids_RT=beams.ids_RT, sentences=beams.sentences())
+        chosen = beams.extend(*next_tokens(logits_RV, beams.width, banned, adjust))
         beams.finish(chosen)
         staying_S = beams.keep(chosen)
         if staying_S is not None:
@@ -116,6 +139,10 @@ class _Beams:
         self.ids_RT = torch.empty((count, 0), dtype=torch.long, device=device)
         self.gains_RT = torch.empty((count, 0), device=device)
         self.place_N = torch.arange(beam, device=device)
+
+    def sentences(self) -> list[int]:
+        """Whose hypothesis each row of the batch is."""
+        return [number for number in self.numbers for _ in range(self.live_SN.size(1))]
 
     def extend(self, log_probs_RV: Tensor, best_RN: Tensor, tokens_RN: Tensor) -> _Chosen:
         """The best continuations of each sentence, as many as it has places."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
@@ -10,15 +10,20 @@ from torch import Tensor
 _GROUP = 64
 
 
-def next_tokens(logits_RV: Tensor, count: int, banned: Sequence[int]) -> tuple[Tensor, Tensor, Tensor]:
+def next_tokens(
+    logits_RV: Tensor, count: int, banned: Sequence[int], adjust: Callable[[Tensor], Tensor] | None = None
+) -> tuple[Tensor, Tensor, Tensor]:
     """The log-probabilities of all tokens, and the `count` best that are not `banned`, best first.
 
     Banned tokens keep their share of the probability mass, so that a forced scorer, which bans nothing, agrees.
-    Returns (log_probs_RV, best_RN, tokens_RN); best_RN holds -inf where fewer tokens are possible.
+    `adjust` may change the log-probabilities before the best are found. Returns
+    (log_probs_RV, best_RN, tokens_RN); best_RN holds -inf where fewer tokens are possible.
     """
     log_probs_RV = logits_RV.log_softmax(-1, dtype=torch.float32)  # fused: cheaper than a logsumexp of its own
     for token in banned:
         log_probs_RV[:, token] = -torch.inf
+    if adjust is not None:
+        log_probs_RV = adjust(log_probs_RV)
     best_RN, tokens_RN = top(log_probs_RV, min(count, log_probs_RV.size(1)))
     return log_probs_RV, best_RN, tokens_RN
 

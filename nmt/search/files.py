@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import stat
 from collections import Counter, deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from itertools import zip_longest
 from pathlib import Path
@@ -13,10 +13,12 @@ from typing import Any, Literal
 from nmt.corpus.lines import keep_apart, open_lines, read_lines
 from nmt.errors import DataError
 from nmt.events import Caution, Event, Progress
+from nmt.search.asked import Asked
+from nmt.search.control.request import Request
 from nmt.search.feed import live
-from nmt.search.formats import Format, Record, jsonl, one_object, read_record, rounded, writer
+from nmt.search.formats import Format, Record, jsonl, one_object, rounded, writer
 from nmt.search.translate import Translator
-from nmt.search.translation import Candidate
+from nmt.search.translation import Candidate, Translation
 
 _NAMED = 10  # most lines named in one caution
 
@@ -33,39 +35,39 @@ def translate_file(
     on_bad_bytes: str = "error",
     label: str = "translate",
     records: Path | None = None,
+    prefix: Path | None = None,
+    alignment: bool = False,
+    reorder: Callable[[Translation], Translation] = lambda translation: translation,
+    common: Request | None = None,
     **settings: Any,
 ) -> Iterator[Event]:
     """Translate `source` line by line into `output`; "-" is stdin or stdout, and a file appears when it is whole.
 
-    `records` names a second file, which gets the same translations as jsonl with scores.
+    `records` names a second file, which gets the same translations as jsonl with scores. `prefix` names one with the
+    beginning of every translation, and `common` holds what else is asked of all lines. `alignment` tells which source
+    word each word comes from; `reorder` may put the alternatives of a translation into another order.
 
     A file is read through before anything is written, so that invalid UTF-8 or JSON is an error that leaves no
     output; of a stream, everything up to `buffer_lines` before the bad line may be written already. A stream that
     pauses gets its translations at once. Raises DataError, OutputError, and NmtError for unfit settings.
     """
     keep_apart(source, output)
+    asked = Asked(source, source_form, on_bad_bytes, prefix, common or Request(""))
     tally: Counter[str] = Counter()
-    name = _name(source)
     total = None
     if not _streams(source):
-        total = 0
-        for total, line in enumerate(read_lines(source, on_bad_bytes), 1):  # noqa: B007
-            if source_form == "jsonl":
-                read_record(line, f"{name}:{total}")
+        total = sum(1 for _ in asked.requests())
     given: deque[Record] = deque()
 
-    def lines() -> Iterator[str]:
-        for number, line in enumerate(read_lines(source, on_bad_bytes, tally), 1):
-            record: Record = {}
-            if source_form == "jsonl":
-                line, record = read_record(line, f"{name}:{number}")
+    def requests() -> Iterator[Request]:
+        for request, record in asked.requests(tally):
             given.append(record)
-            yield line
+            yield request
 
     cut: list[int] = []
-    feed = live(lines()) if _streams(source) else lines()
-    translations = translator.stream(feed, n_best=n_best, **settings)
-    form_lines = writer(form, scores)
+    feed = live(requests()) if _streams(source) else requests()
+    translations = map(reorder, translator.stream(feed, n_best=n_best, alignment=alignment, **settings))
+    form_lines = writer(form, scores, alignment)
     with open_lines(output) as out, open_lines(records) if records else nullcontext() as beside:
         for translation in translations:
             record = given.popleft()

@@ -15,49 +15,67 @@ Record = dict[str, Any]
 _ESCAPED = {ord(c): f"\\u{ord(c):04x}" for c in "\x7f\x85\u2028\u2029"}  # line ends that JSON leaves as they are
 
 
-def writer(form: Format, scores: bool = False) -> Callable[[Translation, Record], Iterator[str]]:
-    """What turns a translation, and the record it was read from, into lines; `scores` shows more of them."""
+def writer(
+    form: Format, scores: bool = False, alignment: bool = False
+) -> Callable[[Translation, Record], Iterator[str]]:
+    """What turns a translation, and the record it was read from, into lines.
+
+    `scores` shows more of them, and `alignment` shows it, if translations have it.
+    """
     if form == "nbest":
-        return lambda translation, _: nbest(translation)
+        return lambda translation, _: nbest(translation, alignment)
     if form == "jsonl":
-        return lambda translation, record: iter([jsonl(translation, record, scores)])
+        return lambda translation, record: iter([jsonl(translation, record, scores, alignment)])
     if form == "fairseq":
-        return lambda translation, _: fairseq(translation)
-    return lambda translation, _: iter([text(translation, scores)])
+        return lambda translation, _: fairseq(translation, alignment)
+    return lambda translation, _: iter([text(translation, scores, alignment)])
 
 
-def text(translation: Translation, scores: bool) -> str:
-    """The best translation; with `scores`, its score and a tab before it."""
-    return f"{translation.score:.6f}\t{translation.text}" if scores else translation.text
+def pharaoh(candidate: Candidate) -> str:
+    """The alignment as pairs of a source and a target word: `0-0 1-2`."""
+    return " ".join(f"{i}-{j}" for i, j in candidate.alignment or ())
 
 
-def nbest(translation: Translation) -> Iterator[str]:
-    """Lines as Moses and Marian write them: the line's number from 0, text, features, score."""
+def text(translation: Translation, scores: bool, alignment: bool = False) -> str:
+    """The best translation; with `scores`, its score and a tab before it; with `alignment`, that behind it."""
+    line = f"{translation.score:.6f}\t{translation.text}" if scores else translation.text
+    return f"{line} ||| {pharaoh(translation.best)}" if alignment else line
+
+
+def nbest(translation: Translation, alignment: bool = False) -> Iterator[str]:
+    """Lines as Moses and Marian write them: the line's number from 0, text, features, score; perhaps alignment."""
     for candidate in translation.alternatives:
         features = f"LogP= {candidate.log_probability:.6f} Length= {len(candidate.token_log_probabilities)}"
-        yield f"{translation.number} ||| {candidate.text} ||| {features} ||| {candidate.score:.6f}"
+        line = f"{translation.number} ||| {candidate.text} ||| {features} ||| {candidate.score:.6f}"
+        yield f"{line} ||| {pharaoh(candidate)}" if alignment else line
 
 
-def fairseq(translation: Translation) -> Iterator[str]:
-    """S, H, D and P lines, numbers from 0: source pieces, pieces, text, and every piece's log-probability in nats."""
+def fairseq(translation: Translation, alignment: bool = False) -> Iterator[str]:
+    """S, H, D and P lines, numbers from 0: source pieces, pieces, text, and every piece's log-probability in nats.
+
+    With `alignment` an A line too: pairs of words.
+    """
     number = translation.number
     yield f"S-{number}\t{' '.join(translation.source_tokens)}"
     for candidate in translation.alternatives:
         yield f"H-{number}\t{candidate.score:.6f}\t{' '.join(candidate.tokens)}"
         yield f"D-{number}\t{candidate.score:.6f}\t{candidate.text}"
         yield f"P-{number}\t{' '.join(f'{gain:.4f}' for gain in candidate.token_log_probabilities)}"
+        if alignment:
+            yield f"A-{number}\t{pharaoh(candidate)}"
 
 
-def jsonl(translation: Translation, record: Record, scores: bool = False) -> str:
+def jsonl(translation: Translation, record: Record, scores: bool = False, alignment: bool = False) -> str:
     """One object: the fields of `record`, and ours; its own `id` stays, otherwise the id is the number from 0."""
     best = translation.best
     data: Record = {"id": translation.number, "source": translation.source}
     data |= record
     data |= {"translation": best.text, "score": round(best.score, 6), "tokens": list(best.tokens)}
-    data |= _opinion(best, scores)
+    data |= _opinion(best, scores, alignment)
     if len(translation.alternatives) > 1:
         data["alternatives"] = [
-            {"translation": c.text, "score": round(c.score, 6), "tokens": list(c.tokens)} | _opinion(c, scores)
+            {"translation": c.text, "score": round(c.score, 6), "tokens": list(c.tokens)}
+            | _opinion(c, scores, alignment)
             for c in translation.alternatives
         ]
     return one_object(data)
@@ -85,8 +103,10 @@ def read_record(line: str, place: str) -> tuple[str, Record]:
     return source, record
 
 
-def _opinion(candidate: Candidate, scores: bool) -> Record:
+def _opinion(candidate: Candidate, scores: bool, alignment: bool) -> Record:
     opinion: Record = {"finished": candidate.finished}
+    if alignment:
+        opinion["alignment"] = pharaoh(candidate)
     if scores:
         opinion["log_probability"] = round(candidate.log_probability, 6)
         opinion["token_log_probabilities"] = rounded(candidate.token_log_probabilities)

@@ -6,12 +6,14 @@ B sentences · S sentences still going on · V vocabulary
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import torch
 from torch import Tensor
 
 from nmt.model.seq2seq import State, select
 from nmt.search.candidates import next_tokens
+from nmt.search.control.core import Constraints
 from nmt.search.hypothesis import Hypothesis
 from nmt.search.length import Penalty
 
@@ -25,6 +27,7 @@ def greedy(
     limits: Sequence[int],
     penalty: Penalty,
     banned: Sequence[int],
+    constraints: Constraints | None = None,
     device: torch.device,
 ) -> list[list[Hypothesis]]:
     """One hypothesis for each sentence; at its limit a sentence gets its end mark, whatever comes after it."""
@@ -36,7 +39,11 @@ def greedy(
     length = 0
     while going_on:
         logits_SV, state = step(state, last_S)
-        log_probs_SV, best_S1, token_S1 = next_tokens(logits_SV, 1, banned)
+        adjust = None
+        if constraints is not None:
+            written_ST = torch.tensor([ids[i] for i in going_on], dtype=torch.long, device=device)
+            adjust = partial(constraints, ids_RT=written_ST, sentences=going_on)
+        log_probs_SV, best_S1, token_S1 = next_tokens(logits_SV, 1, banned, adjust)
         last_S = token_S1[:, 0]
         chosen, values, ends = last_S.tolist(), best_S1[:, 0].tolist(), None
         staying = []

@@ -3,32 +3,38 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import replace
 from typing import Any
 
 import torch
 
-from nmt.batches.batch import collate, collate_source
+from nmt.batches.batch import collate
 from nmt.corpus.clean import Cleaner
 from nmt.corpus.lines import is_blank, one_line
 from nmt.errors import NmtError
 from nmt.model.position.learned import Learned
 from nmt.model.seq2seq import Seq2Seq
 from nmt.schema import check
+from nmt.search.align import Words, aligned
 from nmt.search.batching import batches
-from nmt.search.beam import search
 from nmt.search.config import SearchConfig
+from nmt.search.control.config import ControlConfig
+from nmt.search.control.insist import Insistence
+from nmt.search.control.length import bounds
+from nmt.search.control.request import Request
 from nmt.search.feed import chunks
 from nmt.search.force import force
 from nmt.search.hypothesis import Hypothesis
 from nmt.search.length import Penalty, parse_penalty
+from nmt.search.part import Part, Task
+from nmt.search.solve import Solver
 from nmt.search.split import split_long
 from nmt.search.translation import Candidate, Translation
 from nmt.subwords.vocabulary import Vocabulary
 
-_LOGITS = 1 << 25  # most numbers in the logits of one step, so that short sentences don't make endless batches
 _UNSPACED = {"zh", "yue", "wuu", "lzh", "ja", "th", "lo", "km", "my", "bo", "dz"}  # written without spaces
 
 
@@ -36,7 +42,8 @@ class Translator:
     """A model with everything needed to translate raw text. What it gives depends on model, line and settings only.
 
     `max_source_tokens` counts the end mark; longer lines are split and rejoined. `settings` are the defaults that
-    every method's keyword arguments of the same names override (beam, length_penalty, max_extra_tokens, …).
+    every method's keyword arguments of the same names override (beam, length_penalty, max_extra_tokens, …); what else
+    they may set stands in ControlConfig.
     """
 
     def __init__(
@@ -59,39 +66,59 @@ class Translator:
         self.device = torch.device(device)
         tables = [module.weight.size(0) for module in model.modules() if isinstance(module, Learned)]
         self.positions = min(tables, default=None)
+        self.solver = Solver(self.model, source_vocabulary, target_vocabulary, self.device)
 
-    def translate(self, lines: Iterable[str], **overrides: Any) -> list[str]:
+    def translate(self, lines: Iterable[str | Request], **overrides: Any) -> list[str]:
         """The best translation of every line, as a list of texts: ``translate(["A man.", "Two dogs."], beam=1)``.
 
-        Settings that may be overridden are those of a recipe's [translate]: beam, length_penalty, max_extra_tokens,
-        max_source_tokens, batch_tokens, batch_lines, buffer_lines, precision. Raises TypeError for a single string
-        or lines that aren't strings, NmtError for settings that do not fit.
+        Settings that may be overridden are those of a recipe's [translate] (beam, length_penalty, max_extra_tokens,
+        max_source_tokens, batch_tokens, batch_lines, buffer_lines, precision) and those of ControlConfig. Raises
+        TypeError for a single string or lines that aren't strings, NmtError for settings that do not fit.
         """
         return [translation.text for translation in self.stream(lines, **overrides)]
 
-    def stream(self, lines: Iterable[str | None], *, n_best: int = 1, **overrides: Any) -> Iterator[Translation]:
+    def stream(
+        self,
+        lines: Iterable[str | Request | None],
+        *,
+        n_best: int = 1,
+        alignment: bool = False,
+        **overrides: Any,
+    ) -> Iterator[Translation]:
         """A translation for every line, in order, as soon as `buffer_lines` lines are read or the input pauses.
 
         None among the lines says that the input pauses (see feed.live): what was read is then translated at once.
-        Blank lines give empty text without asking the model. Raises NmtError for settings that do not fit.
+        `alignment` tells for every word of a translation which source word it comes from (see align.py).
+        Blank lines give empty text without asking the model. A Request asks for more than a line alone. Raises
+        NmtError for settings that do not fit.
         """
         if isinstance(lines, str | bytes):
             raise TypeError(f"lines is one {type(lines).__name__}, not a list of lines: translate([text])")
         settings = self._settings(overrides)
-        if not 1 <= n_best <= settings.beam:
+        if not 1 <= n_best <= settings.beam and not (settings.sample and n_best > 0):
             raise NmtError(
                 f"n_best = {n_best} is more than beam = {settings.beam}, which keeps no more hypotheses than that",
                 f"use a beam of {n_best}",
             )
-        return self._stream(lines, n_best, settings, parse_penalty(settings.length_penalty))
+        requests = (Request(_without_end(line)) if isinstance(line, str) else line for line in lines)
+        return self._stream(requests, n_best, alignment, settings, parse_penalty(settings.length_penalty))
 
     def _stream(
-        self, lines: Iterable[str | None], n_best: int, settings: SearchConfig, penalty: Penalty
+        self,
+        requests: Iterable[Request | None],
+        n_best: int,
+        alignment: bool,
+        settings: ControlConfig,
+        penalty: Penalty,
     ) -> Iterator[Translation]:
         number = 0
-        for chunk in chunks(lines, settings.buffer_lines):
+        for chunk in chunks(requests, settings.buffer_lines):
             tasks = self._tasks(chunk, number, settings)
-            self._solve([part for task in tasks for part in task.parts], n_best, settings, penalty)
+            parts = [part for task in tasks for part in task.parts]
+            self._solve(parts, n_best, settings, penalty)
+            if alignment:
+                with self._inference(settings):
+                    self.solver.look(parts, n_best, settings)
             for task in tasks:
                 yield self._translation(task, n_best, penalty)
             number += len(chunk)
@@ -110,71 +137,99 @@ class Translator:
         for chunk in chunks(pairs, settings.buffer_lines):
             yield from self._rescored(chunk, settings, parse_penalty(settings.length_penalty))
 
-    def _settings(self, overrides: dict[str, Any]) -> SearchConfig:
+    def _settings(self, overrides: Mapping[str, Any]) -> ControlConfig:
         given = {name: value for name, value in overrides.items() if value is not None}
-        settings = check(SearchConfig, {**self.settings.model_dump(), **given}, "translate") if given else self.settings
+        settings = check(ControlConfig, {**self.settings.model_dump(), **given}, "translate")
         longest = given.get("max_source_tokens") or self.max_source_tokens
         return settings.model_copy(update={"max_source_tokens": min(longest, self.positions or longest)})
 
-    def _tasks(self, lines: Sequence[str], first: int, settings: SearchConfig) -> list[_Task]:
+    def _tasks(self, requests: Sequence[Request], first: int, settings: ControlConfig) -> list[Task]:
         """What is to be done for each line: nothing, one search, or one for each part."""
-        if strange := next((line for line in lines if not isinstance(line, str)), None):
+        if strange := next((request for request in requests if not isinstance(request, Request)), None):
             raise TypeError(f"a line is a string; {strange!r} is {type(strange).__name__}")
-        tasks = [_Task(first + i, _without_end(line)) for i, line in enumerate(lines)]
-        asked = [task for task in tasks if not is_blank(task.source)]
-        texts = [self.source_cleaner.clean(task.source) for task in asked]
+        tasks = [Task(first + i, request) for i, request in enumerate(requests)]
+        asked = [task for task in tasks if not is_blank(task.request.source)]
+        texts = [self.source_cleaner.clean(task.request.source) for task in asked]
         limit = (settings.max_source_tokens or self.max_source_tokens) - 1
         for task, text, ids in zip(asked, texts, self.source_vocabulary.encode_many(texts), strict=True):
             task.ids = ids
+            own = task.own_settings(settings)
             parts = [ids] if len(ids) <= limit else split_long(text, limit, self.source_vocabulary.encode_many)
-            task.parts = [_Part(part) for part in parts if part]
+            task.parts = [self._part(part, own, task) for part in parts if part]
+            self._ask(task)
             if len(parts) > 1:
-                task.cautions.append(
-                    f"line {task.number + 1}: {len(ids):,} tokens, limit {limit + 1:,} with the end mark: "
-                    f"split into {len(parts)} parts"
+                task.caution(
+                    f"{len(ids):,} tokens, limit {limit + 1:,} with the end mark: split into {len(parts)} parts"
                 )
         return tasks
 
-    def _solve(self, parts: list[_Part], n_best: int, settings: SearchConfig, penalty: Penalty) -> None:
-        """Search for the translations of all parts, those of similar length together."""
-        widest = _LOGITS // (settings.beam * len(self.target_vocabulary))
-        widest = min(widest, settings.batch_lines or widest)
-        parts = sorted(parts, key=lambda part: -len(part.ids))
+    def _part(self, ids: list[int], settings: ControlConfig, task: Task) -> Part:
+        least, most = bounds(len(ids), settings)
+        if least > most:
+            task.caution(f"at least {least:,} and at most {most:,} tokens are asked for: the maximum holds")
+        room = sys.maxsize if self.positions is None else self.positions - 1  # the begin mark takes one
+        most = min(most, room)
+        return Part(ids, settings, min(least, most), most, room)
+
+    def _ask(self, task: Task) -> None:
+        """What the line asks for, told to its parts: the beginning and the phrases of no source to the first."""
+        request = task.request
+        for i, part in enumerate(task.parts):
+            source = request.source if len(task.parts) == 1 else self._source_text(part.ids)
+            part.wishes = request.wishes(source, first=i == 0)
+        if task.parts and not is_blank(request.prefix):
+            part, text = task.parts[0], self.target_cleaner.clean(request.prefix.rstrip())
+            part.begins = one_line(self.target_cleaner.restore(text))
+            part.prefix = tuple(self.target_vocabulary.encode(text)[: part.room])
+            part.most = max(part.most, len(part.prefix))
+
+    def _source_text(self, ids: Sequence[int]) -> str:
+        return self.source_cleaner.restore(self.source_vocabulary.decode(ids))
+
+    def _solve(self, parts: list[Part], n_best: int, settings: ControlConfig, penalty: Penalty) -> None:
         with self._inference(settings):
-            for batch in batches(parts, lambda part: len(part.ids) + 1, settings.batch_tokens, widest):
-                found = self._search([part.ids for part in batch], n_best, settings, penalty)
-                for part, hypotheses in zip(batch, found, strict=True):
-                    part.hypotheses = hypotheses
+            self.solver.solve(parts, n_best, settings, penalty)
+            if asked := [part for part in parts if part.wishes]:
+                insist = Insistence(
+                    self.target_vocabulary,
+                    self.target_cleaner.clean,
+                    lambda ids: self._text([ids]),
+                    lambda again, count: self.solver.solve(again, count, settings, penalty),
+                )
+                insist(asked, n_best, max(settings.beam, n_best))
 
-    def _search(
-        self, sources: list[list[int]], n_best: int, settings: SearchConfig, penalty: Penalty
-    ) -> list[list[Hypothesis]]:
-        vocabulary = self.target_vocabulary
-        src_BS, keep_BS = collate_source(sources, eos=self.source_vocabulary.eos, pad=self.source_vocabulary.pad)
-        keep_BS = keep_BS.to(self.device)
-        memory = self.model.encode(src_BS.to(self.device), keep_BS)
-        longest = math.inf if self.positions is None else self.positions - 1  # the begin mark takes one
-        return search(
-            self.model.step,
-            self.model.start(memory, keep_BS),
-            bos=vocabulary.bos,
-            eos=vocabulary.eos,
-            pad=vocabulary.pad,
-            limits_B=[int(min(len(ids) + settings.max_extra_tokens, longest)) for ids in sources],
-            beam=settings.beam,
-            penalty=penalty,
-            n_best=n_best,
-            banned=[vocabulary.unk],
-        )
-
-    def _translation(self, task: _Task, n_best: int, penalty: Penalty) -> Translation:
+    def _translation(self, task: Task, n_best: int, penalty: Penalty) -> Translation:
+        source = task.request.source
         if not task.parts:
-            return Translation(task.number, task.source, (Candidate("", 0.0, 0.0),))
+            return Translation(task.number, source, (Candidate("", 0.0, 0.0),), cautions=tuple(task.cautions))
         count = min(n_best, *(len(part.hypotheses) for part in task.parts)) if len(task.parts) > 1 else n_best
         ranked = zip(*(part.hypotheses[:count] for part in task.parts), strict=True)
-        candidates = sorted((self._candidate(h, penalty) for h in ranked), key=lambda c: -c.score)
+        candidates = [self._candidate(h, penalty) for h in ranked]
+        if task.parts[0].maps:
+            words = Words(source, [part.ids for part in task.parts], self.source_vocabulary)
+            candidates = [self._aligned(task, words, rank, candidate) for rank, candidate in enumerate(candidates)]
+        candidates.sort(key=lambda candidate: -candidate.score)
         source_tokens = tuple(map(self.source_vocabulary.piece, task.ids))
-        return Translation(task.number, task.source, tuple(candidates), source_tokens, tuple(task.cautions))
+        for part in task.parts:
+            for problem in self._problems(part, count):
+                task.caution(problem)
+        return Translation(task.number, source, tuple(candidates), source_tokens, tuple(task.cautions))
+
+    def _aligned(self, task: Task, source: Words, rank: int, candidate: Candidate) -> Candidate:
+        """The candidate of the hypotheses at `rank`, with its words aligned to the source's."""
+        ids = [part.hypotheses[rank].ids for part in task.parts]
+        target = Words(candidate.text, ids, self.target_vocabulary)
+        return replace(candidate, alignment=aligned([part.maps[rank] for part in task.parts], source, target))
+
+    def _problems(self, part: Part, count: int) -> Iterable[str]:
+        """What any of the first `count` translations lacks of what was asked for, each once."""
+        if not part.wishes and not part.begins:
+            return []
+        texts = [self._text([found.ids]) for found in part.hypotheses[:count]]
+        problems = [f"in the translation, {problem}" for text in texts for problem in part.wishes.problems(text)]
+        if not all(text.startswith(part.begins) for text in texts):
+            problems.append(f"the translation does not begin with its prefix {part.begins!r}")
+        return dict.fromkeys(problems)
 
     def _candidate(self, hypotheses: Sequence[Hypothesis], penalty: Penalty) -> Candidate:
         """One translation from one hypothesis of each part of a line, nearly always one alone."""
@@ -245,22 +300,3 @@ class Translator:
 def _without_end(line: str) -> str:
     """A line as files give it, such as those of `open`, without what ends it."""
     return line.removesuffix("\n").removesuffix("\r") if line.endswith("\n") else line
-
-
-@dataclass
-class _Part:
-    """Ids to be translated at one go, and what was found."""
-
-    ids: list[int]
-    hypotheses: list[Hypothesis] = field(default_factory=list)
-
-
-@dataclass
-class _Task:
-    """A line on its way."""
-
-    number: int
-    source: str
-    ids: list[int] = field(default_factory=list)
-    parts: list[_Part] = field(default_factory=list)
-    cautions: list[str] = field(default_factory=list)

@@ -19,6 +19,8 @@ class Candidate:
     """Of every piece and, at last, of the end mark (of each part, where a line was split)."""
     finished: bool = True
     """False where the limit of length ended it, not the model."""
+    alignment: tuple[tuple[int, int], ...] | None = None
+    """Pairs of a source word and a target word that comes from it, from 0, where asked for."""
 
 
 @dataclass(frozen=True)

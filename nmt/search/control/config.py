@@ -1,0 +1,65 @@
+"""What `nmt translate` and Python may ask for beyond the recipe's [translate]; everything is neutral by default."""
+
+from __future__ import annotations
+
+from typing import Self
+
+from pydantic import Field, model_validator
+
+from nmt.search.config import SearchConfig
+
+PER_LINE = frozenset(
+    {
+        "max_extra_tokens",
+        "min_length",
+        "max_length",
+        "min_length_ratio",
+        "max_length_ratio",
+        "no_repeat_ngram",
+        "repetition_penalty",
+        "sample",
+        "temperature",
+        "top_k",
+        "top_p",
+        "seed",
+    }
+)
+"""Settings that a line may have for itself."""
+
+
+class ControlConfig(SearchConfig):
+    """Settings of search and of the control over it. Lengths are subword tokens without the end mark."""
+
+    min_length: int = Field(0, ge=0)
+    """A translation has at least this many tokens."""
+    max_length: int | None = Field(None, ge=1)
+    """A translation has at most this many tokens."""
+    min_length_ratio: float = Field(0.0, ge=0)
+    """A translation has at least this many tokens for each source token, rounded up."""
+    max_length_ratio: float | None = Field(None, gt=0)
+    """A translation has at most this many tokens for each source token, rounded down, but one in any case."""
+    no_repeat_ngram: int = Field(0, ge=0)
+    """No sequence of this many tokens occurs twice; 0 allows repetitions."""
+    repetition_penalty: float = Field(1.0, gt=0)
+    """Log-probabilities of tokens that were written already are multiplied by this; 1 changes nothing."""
+    sample: bool = False
+    """Draw translations at random instead of searching for the best."""
+    temperature: float = Field(1.0, gt=0)
+    """What log-probabilities are divided by before drawing; below 1 prefers the probable."""
+    top_k: int = Field(0, ge=0)
+    """Draw from this many most probable tokens only; 0 means all."""
+    top_p: float = Field(1.0, gt=0, le=1)
+    """Draw from the fewest tokens that together have this probability."""
+    seed: int = 1
+    """Chooses the random numbers: each source text has its own, whatever stands beside it."""
+
+    @model_validator(mode="after")
+    def _can_be_met(self) -> Self:
+        if self.max_length is not None and self.min_length > self.max_length:
+            raise ValueError(f"min_length = {self.min_length} is more than max_length = {self.max_length}")
+        if self.max_length_ratio is not None and self.min_length_ratio > self.max_length_ratio:
+            raise ValueError(
+                f"min_length_ratio = {self.min_length_ratio:g} is more than max_length_ratio = "
+                f"{self.max_length_ratio:g}"
+            )
+        return self

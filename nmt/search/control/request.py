@@ -1,0 +1,77 @@
+"""A line with what is asked of its translation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from nmt.errors import DataError
+from nmt.schema import check, nearest
+from nmt.search.control.config import PER_LINE, ControlConfig
+from nmt.search.control.glossary import Glossary
+from nmt.search.control.protect import Protector
+from nmt.search.control.wishes import Wishes
+
+
+@dataclass(frozen=True)
+class Request:
+    """A line to translate. Whatever is not asked for changes nothing."""
+
+    source: str
+    prefix: str = ""
+    """The text that the translation shall begin with; white space at its end doesn't count."""
+    require: tuple[str, ...] = ()
+    """Phrases that must stand in the translation, as whole words, each as often as it is named here."""
+    forbid: tuple[str, ...] = ()
+    """Phrases that must not stand in the translation as whole words."""
+    glossary: Glossary | None = None
+    """Terms that must be translated in one way."""
+    protector: Protector | None = None
+    """What must stand in the translation exactly as often as in the source."""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """The line's own values of what `PER_LINE` names."""
+
+    def wishes(self, source: str, first: bool = True) -> Wishes:
+        """What is asked of the translation of `source`, which is the line or a part of it, perhaps the first."""
+        terms = self.glossary.wanted(source) if self.glossary else []
+        required = [*self.require, *(term for term in terms if term not in self.require)] if first else terms
+        return Wishes(tuple(required), self.forbid, source, self.protector)
+
+
+def read_request(source: str, control: Any, place: str) -> Request:
+    """The request that a jsonl line's object `control` makes: prefix, require, forbid, and settings by their names.
+
+    Raises DataError, which names `place`, for an unknown name or a value of another kind.
+    """
+    if not isinstance(control, dict):
+        raise DataError(f"{place}: control is not an object", 'write {"source": "...", "control": {"min_length": 5}}')
+    readers: dict[str, Callable[[Any, str], Any]] = {"prefix": _text, "require": _texts, "forbid": _texts}
+    known: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
+    for name, value in control.items():
+        if name in PER_LINE:
+            settings[name] = value
+        elif name in readers:
+            known[name] = readers[name](value, f"{place}: control: {name}")
+        else:
+            names = sorted({*PER_LINE, *readers})
+            hint = nearest(name, names)
+            raise DataError(
+                f"{place}: control: {name} is not a known key",
+                f"did you mean {hint}?" if hint else f"the keys are {', '.join(names)}",
+            )
+    check(ControlConfig, settings, f"{place}: control")
+    return Request(source, settings=settings, **known)
+
+
+def _text(value: Any, place: str) -> str:
+    if not isinstance(value, str):
+        raise DataError(f"{place} is not a text", 'write "..."')
+    return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def _texts(value: Any, place: str) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(item, str) and item.strip() for item in value):
+        raise DataError(f"{place} is not a list of texts", 'write ["...", "..."]')
+    return tuple(_text(item, place).strip() for item in value)

@@ -1,0 +1,69 @@
+"""A line on its way, and the parts that are searched for."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, field
+
+from torch import Tensor
+
+from nmt.schema import check
+from nmt.search.control.config import ControlConfig
+from nmt.search.control.request import Request
+from nmt.search.control.sample import Draw
+from nmt.search.control.wishes import NO_WISHES, Wishes
+from nmt.search.hypothesis import Hypothesis
+
+
+@dataclass
+class Part:
+    """Ids to be translated at one go, what is asked of them, and what was found."""
+
+    ids: list[int]
+    settings: ControlConfig
+    least: int = 0
+    """Least tokens of the translation."""
+    most: int = 0
+    """Most tokens of the translation."""
+    room: int = sys.maxsize
+    """Most tokens that the model has positions for."""
+    prefix: tuple[int, ...] = ()
+    """The tokens that it begins with."""
+    begins: str = ""
+    """The text that it begins with."""
+    wishes: Wishes = NO_WISHES
+    """What its text must hold and must not hold."""
+    required: tuple[tuple[int, ...], ...] = ()
+    """Phrases that search shall put into it."""
+    forbidden: tuple[tuple[int, ...], ...] = ()
+    """Sequences that search shall keep out of it."""
+    hypotheses: list[Hypothesis] = field(default_factory=list)
+    maps: list[Tensor] = field(default_factory=list)
+    """Of the first hypotheses, where asked for, how much each token looks at each source token."""
+
+    @property
+    def draw(self) -> Draw:
+        """How to sample it: by its settings, with random numbers of its own."""
+        seed = f"{self.settings.seed} {' '.join(map(str, self.ids))}"
+        return Draw(seed, self.settings.temperature, self.settings.top_k, self.settings.top_p)
+
+
+@dataclass
+class Task:
+    """A line and its parts: none where it is blank, several where it is too long for the model."""
+
+    number: int
+    request: Request
+    ids: list[int] = field(default_factory=list)
+    parts: list[Part] = field(default_factory=list)
+    cautions: list[str] = field(default_factory=list)
+
+    def caution(self, text: str) -> None:
+        """Tell something about this line."""
+        self.cautions.append(f"line {self.number + 1}: {text}")
+
+    def own_settings(self, settings: ControlConfig) -> ControlConfig:
+        """The settings, with what the line has for itself. Raises NmtError where they do not fit."""
+        if not self.request.settings:
+            return settings
+        return check(ControlConfig, {**settings.model_dump(), **self.request.settings}, f"line {self.number + 1}")

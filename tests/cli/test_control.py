@@ -1,0 +1,198 @@
+"""nmt translate's options that control what it may write, and models that work together."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from search.models import learn_vocabulary, save_folder, sentences
+
+import nmt as library
+from nmt.search.control.request import Request
+from nmt.search.translate import Translator
+
+Command = Callable[..., Any]
+LINES = sentences(8, 8, seed=51)
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("control")
+    return save_folder(folder / "model", learn_vocabulary(folder))
+
+
+@pytest.fixture(scope="module")
+def translator(model: Path) -> Translator:
+    return library.load(model, "cpu")
+
+
+@pytest.fixture
+def text(tmp_path: Path) -> Path:
+    path = tmp_path / "in.txt"
+    path.write_text("".join(f"{line}\n" for line in LINES), encoding="utf-8")
+    return path
+
+
+def as_text(lines: list[str]) -> str:
+    return "".join(f"{line}\n" for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("options", "settings"),
+    [
+        ("--min-length 6 --max-length 7", {"min_length": 6, "max_length": 7}),
+        ("--min-length-ratio 0.5 --max-length-ratio 0.9", {"min_length_ratio": 0.5, "max_length_ratio": 0.9}),
+        ("--no-repeat-ngram 1 --beam 2", {"no_repeat_ngram": 1, "beam": 2}),
+        ("--no-repeat-ngram-size 2", {"no_repeat_ngram": 2}),
+        ("--repetition-penalty 3", {"repetition_penalty": 3.0}),
+        ("--sample --seed 3 --temperature 0.8 --top-k 50 --top-p 0.9", {
+            "sample": True, "seed": 3, "temperature": 0.8, "top_k": 50, "top_p": 0.9
+        }),
+        ("--min-length 0 --no-repeat-ngram 0 --repetition-penalty 1", {}),
+    ],
+)  # fmt: skip
+def test_options_are_settings(
+    nmt: Command, model: Path, translator: Translator, text: Path, options: str, settings: dict[str, Any]
+) -> None:
+    ended = nmt("translate", model, "--device", "cpu", "--input", text, "--quiet", *options.split())
+    assert ended.status == 0
+    assert ended.out == as_text(translator.translate(LINES, **settings))
+
+
+def test_prefixes_belong_to_lines(nmt: Command, model: Path, translator: Translator, text: Path) -> None:
+    prefixes = ["bal", "", "kor dem", "", "", "gom", "", "x"]
+    (text.parent / "prefix").write_text(as_text(prefixes), encoding="utf-8")
+    ended = nmt("translate", model, "--input", text, "--prefix", text.parent / "prefix", "--quiet")
+    expected = [Request(line, prefix=prefix) for line, prefix in zip(LINES, prefixes, strict=True)]
+    assert ended.out == as_text(translator.translate(expected))
+
+
+@pytest.mark.parametrize("count", [7, 9])
+def test_prefixes_of_another_number_stop_everything(nmt: Command, model: Path, text: Path, count: int) -> None:
+    (text.parent / "prefix").write_text("\n" * count)
+    ended = nmt("translate", model, "--input", text, "--prefix", text.parent / "prefix")
+    assert (ended.status, ended.out) == (1, "")
+    assert f":{min(count, 8) + 1}: " in ended.err
+
+
+def test_phrases_terms_and_protected_spans(nmt: Command, model: Path, tmp_path: Path) -> None:
+    (tmp_path / "in").write_text("bal {0} kor\ndem 12\nACME gom\n")
+    (tmp_path / "terms").write_text("bal\tZürich\n")
+    options = [
+        "--glossary",
+        tmp_path / "terms",
+        "--require",
+        "kor",
+        "--forbid",
+        "dem",
+        "--protect",
+        "placeholder,number",
+    ]
+    ended = nmt("translate", model, "--input", tmp_path / "in", *options, "--keep", "ACME")
+    assert ended.status == 0
+    assert "in the translation" not in ended.err
+    lines = ended.out.splitlines()
+    assert all("kor" in line and "dem" not in line.split() for line in lines)
+    assert all(
+        word in line for line, words in zip(lines, (["Zürich", "{0}"], ["12"], ["ACME"]), strict=True) for word in words
+    )
+
+
+def test_what_is_lacking_is_told_with_its_line(nmt: Command, model: Path, tmp_path: Path) -> None:
+    (tmp_path / "in").write_text("bal\nbal 12\n")
+    ended = nmt("translate", model, "--input", tmp_path / "in", "--protect", "all", "--sample", "--max-length", "1")
+    assert "warning: line 2: in the translation, '12' stands there never, in the source once" in ended.err
+
+
+def test_a_jsonl_line_has_its_own_control(nmt: Command, model: Path, translator: Translator, tmp_path: Path) -> None:
+    control = {"prefix": "kor", "require": ["gom"], "forbid": ["dem"], "min_length": 6}
+    rows = [{"source": "bal"}, {"source": "bal", "control": control}]
+    (tmp_path / "in").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    ended = nmt("translate", model, "--input", tmp_path / "in", "--input-format", "jsonl", "--alignment")
+    free, asked = map(json.loads, ended.out.splitlines())
+    assert free["translation"] == translator.translate(["bal"])[0]
+    assert asked["control"] == control
+    assert asked["translation"].startswith("kor")
+    assert "gom" in asked["translation"]
+    assert len(asked["tokens"]) >= 6
+    links = [tuple(map(int, link.split("-"))) for link in asked["alignment"].split()]
+    assert {j for _, j in links} == set(range(len(asked["translation"].split())))
+
+
+@pytest.mark.parametrize(
+    ("control", "words"),
+    [
+        (["x"], "not an object"),
+        ({"prefx": "x"}, "prefix"),
+        ({"prefix": 3}, "prefix is not a text"),
+        ({"require": "x"}, "not a list"),
+        ({"min_length": -1}, "min_length"),
+        ({"min_length": 3, "max_length": 2}, "min_length"),
+    ],
+)
+def test_a_bad_control_is_named_before_anything_is_written(
+    nmt: Command, model: Path, tmp_path: Path, control: object, words: str
+) -> None:
+    rows = [{"source": "bal"}, {"source": "bal", "control": control}]
+    (tmp_path / "in").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    ended = nmt("translate", model, "--input", tmp_path / "in", "--input-format", "jsonl")
+    assert (ended.status, ended.out) == (1, "")
+    assert f"{tmp_path / 'in'}:2: " in ended.err
+    assert words in ended.err
+
+
+@pytest.mark.parametrize(
+    ("options", "status", "words"),
+    [
+        (["--min-length", "4", "--max-length", "3"], 1, "max_length"),
+        (["--sample", "--top-p", "1.5"], 1, "top_p"),
+        (["--top-k", "3", "--seed", "2"], 2, "--top-k, --seed"),
+        (["--protect", "uri"], 1, "url"),
+        (["--keep", "["], 1, "regular expression"),
+        (["--glossary", "no/file"], 1, "no/file"),
+        (["--prefix", "no/file"], 1, "no/file"),
+        (["--mbr", "chrf"], 2, "--n-best"),
+    ],
+)
+def test_unfit_options_leave_stdout_empty(
+    nmt: Command, model: Path, text: Path, options: list[str], status: int, words: str
+) -> None:
+    ended = nmt("translate", model, "--input", text, *options)
+    assert (ended.status, ended.out) == (status, "")
+    assert words in ended.err
+
+
+def test_alignment_stands_behind_each_form(nmt: Command, model: Path, text: Path, translator: Translator) -> None:
+    found = list(translator.stream(LINES, n_best=2, alignment=True))
+    shown = [[" ".join(f"{i}-{j}" for i, j in c.alignment or ()) for c in t.alternatives] for t in found]
+    ended = nmt("translate", model, "--input", text, "--alignment", "--quiet")
+    assert ended.out == as_text([f"{t.text} ||| {rows[0]}" for t, rows in zip(found, shown, strict=True)])
+    ended = nmt("translate", model, "--input", text, "--alignment", "--n-best", "2", "--quiet")
+    assert [row.split(" ||| ")[4] for row in ended.out.splitlines()] == [link for rows in shown for link in rows]
+    ended = nmt("translate", model, "--input", text, "--alignment", "--format", "fairseq", "--quiet")
+    assert [row.split("\t")[1] for row in ended.out.splitlines() if row[0] == "A"] == [rows[0] for rows in shown]
+
+
+def test_mbr_chooses_among_what_was_found(nmt: Command, model: Path, text: Path, translator: Translator) -> None:
+    from nmt.score.mbr import Consensus
+
+    expected = [Consensus()(t).text for t in translator.stream(LINES, n_best=4)]
+    assert expected != translator.translate(LINES)
+    ended = nmt("translate", model, "--input", text, "--mbr", "chrf", "--n-best", "4", "--quiet")
+    assert ended.out == as_text(expected)
+
+
+def test_models_of_one_vocabulary_work_together(
+    nmt: Command, model: Path, text: Path, translator: Translator, tmp_path: Path
+) -> None:
+    ended = nmt("translate", model, model, "--input", text, "--quiet")
+    assert ended.out == as_text(translator.translate(LINES))
+    (tmp_path / "words").mkdir()
+    other = save_folder(tmp_path / "other", learn_vocabulary(tmp_path / "words", 350))
+    ended = nmt("translate", model, other, "--input", text)
+    assert (ended.status, ended.out) == (1, "")
+    assert "another vocabulary" in ended.err
+    assert str(other) in ended.err
