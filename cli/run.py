@@ -95,7 +95,6 @@ def perform(
     if left_out:
         raise typer.BadParameter(f"--force {left_out[0]}: that stage is not among those to run")
     if dry_run:
-        show.say(f"run folder: {folder.path}")
         for stage, reasons in plan(recipe, folder, stages, force):
             print(f"{stage.name}: {'; '.join(reasons) or 'nothing to do'}")
         return

@@ -40,9 +40,12 @@ threads = 1
 
 
 def pairs(task: str, count: int, longest: int = 8, seed: int = 13) -> list[tuple[str, str]]:
-    """Sentences of 1 to `longest` invented words with what the task makes of them."""
+    """Sentences of 2 to `longest` invented words with what the task makes of them.
+
+    The few sentences of one word would nearly all stand in the held-out sets, and so be left out of training.
+    """
     chance = random.Random(seed)
-    sources = [chance.choices(WORDS, k=chance.randint(1, longest)) for _ in range(count)]
+    sources = [chance.choices(WORDS, k=chance.randint(2, longest)) for _ in range(count)]
     return [(" ".join(words), " ".join(TASKS[task](words))) for words in sources]
 
 

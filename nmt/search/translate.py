@@ -100,7 +100,7 @@ class Translator:
                 f"n_best = {n_best} is more than beam = {settings.beam}, which keeps no more hypotheses than that",
                 f"use a beam of {n_best}",
             )
-        requests = (Request(_without_end(line)) if isinstance(line, str) else line for line in lines)
+        requests = (Request(line) if isinstance(line, str) else line for line in lines)
         return self._stream(requests, n_best, alignment, settings, parse_penalty(settings.length_penalty))
 
     def _stream(
@@ -149,7 +149,7 @@ class Translator:
             raise TypeError(f"a line is a string; {strange!r} is {type(strange).__name__}")
         tasks = [Task(first + i, request) for i, request in enumerate(requests)]
         asked = [task for task in tasks if not is_blank(task.request.source)]
-        texts = [self.source_cleaner.clean(task.request.source) for task in asked]
+        texts = [self.source_cleaner.clean(_without_end(task.request.source)) for task in asked]
         limit = (settings.max_source_tokens or self.max_source_tokens) - 1
         for task, text, ids in zip(asked, texts, self.source_vocabulary.encode_many(texts), strict=True):
             task.ids = ids
