@@ -13,9 +13,9 @@ from nmt.stages.run import choose, run_stages
 from nmt.stages.stage import RunFolder
 
 SETTINGS = """\
-steps = 1000
+steps = 1200
 batch_tokens = 1024
-validate_every = 1000
+validate_every = 1200
 save_every = 500
 label_smoothing = 0.0
 schedule = { kind = "linear", peak = 3e-3, warmup_steps = 100 }
