@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from nmt import __version__
 from nmt.corpus.config import LanguagesConfig, TextConfig
@@ -66,11 +66,13 @@ class Description(Config):
     text: TextConfig = TextConfig()
     translate: SearchConfig = SearchConfig()
     shared_vocabulary: bool
-    source_size: int
-    target_size: int
+    source_size: int = Field(gt=0)
+    target_size: int = Field(gt=0)
     vocabulary_sha256: dict[str, str]
     """Digest of every vocabulary and truecase file of the folder, by file name."""
-    max_source_tokens: int
+    weights_sha256: str | None = None
+    """Digest of the weights file, filled in when it is written; folders of before have none."""
+    max_source_tokens: int = Field(ge=2)
     """Longest source in subword ids, the end mark included; longer lines are split before translating."""
     origin: Origin = Origin()
 

@@ -9,14 +9,17 @@ import torch
 
 from nmt.checkpoint import layout
 from nmt.checkpoint.device import choose
-from nmt.checkpoint.header import check_shapes
+from nmt.checkpoint.header import check_weights, read_shapes
 from nmt.checkpoint.layout import Description, read_description, resolve
-from nmt.checkpoint.tensors import read_tensors, weights
+from nmt.checkpoint.tensors import KINDS, first_not_finite, read_tensors, weights
 from nmt.errors import ModelError
 from nmt.files import sha256
 from nmt.model.seq2seq import Seq2Seq
 from nmt.search.translate import Translator
 from nmt.subwords.vocabulary import Vocabulary
+
+_AGAIN = "take another checkpoint, or copy the file again"
+_TOGETHER = "the folder's files do not belong together; take them all from one checkpoint"
 
 
 def load_model(folder: Path, device: torch.device | str = "cpu") -> tuple[Description, Seq2Seq]:
@@ -26,6 +29,7 @@ def load_model(folder: Path, device: torch.device | str = "cpu") -> tuple[Descri
     """
     description = read_description(folder)
     source, target = check_vocabularies(folder, description)
+    _check_file(folder / layout.WEIGHTS, description)
     with torch.random.fork_rng(devices=[]):  # the initial weights are overwritten; nobody's random numbers change
         model = description.model.build(len(source), len(target), source.pad)
     load_weights(model, folder / layout.WEIGHTS)
@@ -33,13 +37,41 @@ def load_model(folder: Path, device: torch.device | str = "cpu") -> tuple[Descri
 
 
 def load_weights(model: Seq2Seq, path: Path) -> None:
-    """Fill `model` from a weights file that holds exactly its names and shapes. Tied weights stay tied."""
+    """Fill `model` from a weights file that holds exactly its names, shapes and types. Tied weights stay tied.
+
+    Raises ModelError, also for a weight that is not finite.
+    """
     own = weights(model)
-    check_shapes(path, {name: tuple(tensor.shape) for name, tensor in own.items()})
+    _check_header(path, own)
     stored = read_tensors(path)
+    bad = first_not_finite(stored)
+    if bad is not None:
+        raise ModelError(f"{path}: {bad} holds a value that is not finite", _AGAIN)
     with torch.no_grad():
         for name, tensor in own.items():
             tensor.copy_(stored[name])
+
+
+def _check_file(path: Path, description: Description) -> None:
+    """Raises ModelError unless the file is that of the model described: found out before any memory is taken."""
+    config, stored = description.model, read_shapes(path)
+    layers = config.encoder_layers + config.decoder_layers
+    if layers > len(stored):
+        raise ModelError(f"{path}: holds {len(stored)} tensors; model.json describes {layers} layers", _TOGETHER)
+    try:
+        with torch.random.fork_rng(devices=[]), torch.device("meta"):
+            outline = config.build(description.source_size, description.target_size, 0)
+    except (RuntimeError, TypeError, ValueError, OverflowError) as error:
+        problem = f"{path.with_name(layout.DESCRIPTION)}: model: describes sizes that no model can have"
+        raise ModelError(problem, _TOGETHER) from error
+    _check_header(path, weights(outline))
+    if description.weights_sha256 is not None and sha256(path) != description.weights_sha256:
+        raise ModelError(f"{path}: is damaged: its sha256 differs from the one in model.json", _AGAIN)
+
+
+def _check_header(path: Path, own: Mapping[str, torch.Tensor]) -> None:
+    shapes = {name: tuple(tensor.shape) for name, tensor in own.items()}
+    check_weights(path, shapes, {name: KINDS[tensor.dtype] for name, tensor in own.items()})
 
 
 def check_vocabularies(folder: Path, description: Description) -> tuple[Vocabulary, Vocabulary]:

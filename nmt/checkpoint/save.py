@@ -13,7 +13,7 @@ from nmt.checkpoint import layout
 from nmt.checkpoint.layout import Description
 from nmt.checkpoint.tensors import weights, write_tensors
 from nmt.errors import OutputError
-from nmt.files import whole_folder, write_json
+from nmt.files import sha256, whole_folder, write_json
 
 
 def save_model(
@@ -90,7 +90,8 @@ def write_model(
 ) -> None:
     """Write a model's files into a folder that is there, such as one that `whole_folder` is filling."""
     write_tensors(folder / layout.WEIGHTS, weights(model) if isinstance(model, nn.Module) else model)
-    write_json(folder / layout.DESCRIPTION, description.model_dump(mode="json"))
+    told = description.model_copy(update={"weights_sha256": sha256(folder / layout.WEIGHTS)})
+    write_json(folder / layout.DESCRIPTION, told.model_dump(mode="json"))
     for name, path in files.items():
         try:
             shutil.copyfile(path, folder / name)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -12,6 +14,9 @@ from torch import Tensor, nn
 
 from nmt.checkpoint.header import read_header
 from nmt.errors import ModelError, OutputError, TrainingError
+
+KINDS = {torch.float32: "F32", torch.float16: "F16", torch.bfloat16: "BF16", torch.float64: "F64"}
+"""What safetensors calls the types that a model's numbers may have."""
 
 
 def weights(model: nn.Module) -> dict[str, Tensor]:
@@ -24,12 +29,12 @@ def weights(model: nn.Module) -> dict[str, Tensor]:
 def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
     """Write `tensors`, from whatever device, so that they open anywhere. Raises OutputError; TrainingError for NaN."""
     plain = {name: tensor.detach().to("cpu").contiguous() for name, tensor in tensors.items()}
-    for name, tensor in plain.items():
-        if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
-            raise TrainingError(
-                f"{path}: {name} holds a value that is not finite; such weights are never saved",
-                "go on from the checkpoint before with a lower learning rate, or set train.clip_norm = 1.0",
-            )
+    bad = first_not_finite(plain)
+    if bad is not None:
+        raise TrainingError(
+            f"{_final(path)}: {bad} holds a value that is not finite; such weights are never saved",
+            "go on from the checkpoint before with a lower learning rate, or set train.clip_norm = 1.0",
+        )
     try:
         path.touch()
         mode = path.stat().st_mode & 0o777
@@ -37,7 +42,28 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
         path.chmod(mode)  # as any new file's here: safetensors would let nobody else read it
     except (SafetensorError, OSError) as error:
         hint = "check that the folder may be written and that the disk has room"
-        raise OutputError(f"{path}: cannot be written: {error}", hint) from error
+        raise OutputError(f"{_final(path)}: cannot be written: {_reason(error)}", hint) from error
+
+
+def first_not_finite(tensors: Mapping[str, Tensor]) -> str | None:
+    """Name of the first tensor that holds an infinity or NaN, or None."""
+    for name, tensor in tensors.items():
+        if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
+            return name
+    return None
+
+
+def _final(path: Path) -> Path:
+    """The name that a file gets once the folder being filled is whole: the one that its owner knows."""
+    return Path(*(part.removesuffix(".partial") for part in path.parts))
+
+
+def _reason(error: Exception) -> str:
+    """The system's own words, also where safetensors tells only the number of its error."""
+    number = re.search(r"\(os error (\d+)\)", str(error))
+    if number:
+        return os.strerror(int(number[1]))
+    return (error.strerror if isinstance(error, OSError) else None) or " ".join(str(error).split())
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
@@ -46,4 +72,6 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
     try:
         return load_file(path)
     except (SafetensorError, OSError) as error:
-        raise ModelError(f"{path}: is damaged: {error}", "take another checkpoint, or copy the file again") from error
+        raise ModelError(
+            f"{path}: is damaged: {_reason(error)}", "take another checkpoint, or copy the file again"
+        ) from error
