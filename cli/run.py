@@ -86,11 +86,16 @@ def perform(
     processes: int | None = None,
 ) -> None:
     """Run the recipe in `file` from, to, or only (`bounds`) some stages, or print what would run."""
+    from nmt.errors import RecipeError
     from nmt.recipe import read
     from nmt.stages.run import choose, follow, plan, run_stages, where
 
     recipe = read(file, overrides)
-    folder, stages = where(recipe, run_dir), choose(*bounds)
+    folder = where(recipe, run_dir)
+    try:
+        stages = choose(*bounds)
+    except RecipeError as problem:
+        raise typer.BadParameter(problem.problem) from problem
     left_out = [name for name in force if name not in [stage.name for stage in stages]]
     if left_out:
         raise typer.BadParameter(f"--force {left_out[0]}: that stage is not among those to run")

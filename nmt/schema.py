@@ -216,7 +216,12 @@ def _say(config: type[BaseModel], location: Location, item: Any, elsewhere: Mapp
     if kind == "extra_forbidden":
         return f"{where}{key} is not a known key", _known_key(config, item["loc"], key, elsewhere)
     if kind == "missing":
-        return f"{where}{key} is missing", f"add {key} = …"
+        table = any(
+            _models_in(model.model_fields[key].annotation)
+            for model in models_at(config, location[:-1])
+            if key in model.model_fields
+        )
+        return f"{where}{key} is missing", f"add a table [{_dotted(location)}]" if table else f"add {key} = …"
     if kind in {"union_tag_invalid", "literal_error"}:
         expected = item["ctx"].get("expected_tags") or item["ctx"].get("expected", "")
         given = item["ctx"].get("tag", given)
@@ -229,11 +234,18 @@ def _say(config: type[BaseModel], location: Location, item: Any, elsewhere: Mapp
     message = str(item["msg"]).removeprefix("Value error, ")
     message = message[:1].lower() + message[1:]
     if kind in {"model_type", "model_attributes_type", "dict_type"}:
-        return f"{where}{key} is {given!r}; it is a table of settings", f"write [{key}] on a line of its own"
+        return (
+            f"{where}{key} is {given!r}; it is a table of settings",
+            f"write [{_dotted(location)}] on a line of its own",
+        )
     if kind == "value_error" and not isinstance(given, str | int | float):
         return (f"{_table(location)}{message}" if not message.startswith("[") else message), ""
     shown = f" = {given!r}" if isinstance(given, str | int | float | bool) else ""
     return f"{where}{key}{shown}: {message}", ""
+
+
+def _dotted(location: Location) -> str:
+    return ".".join(part for part in location if isinstance(part, str))
 
 
 def _known_key(config: type[BaseModel], location: Location, key: str, elsewhere: Mapping[str, str]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections import Counter
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -84,15 +85,32 @@ def _pieces(recipe: Recipe) -> Iterator[str]:
         yield f"[bpe] size = {recipe.bpe.size}: {fewest} pieces are taken by special ids and bytes before any text"
         return
     words: set[str] = set()
+    letters: Counter[str] = Counter()
+    whole = True
     for corpus in recipe.data.train:
         for path in corpus.files():
             lines = list(islice(read_lines(path, on_bad_bytes="replace"), 10 * FIRST_LINES + 1))
-            if len(lines) > 10 * FIRST_LINES:
-                return
             words.update(word for line in lines for word in line.split())
+            letters.update(letter for line in lines for letter in line)
+            whole = whole and len(lines) <= 10 * FIRST_LINES
+    least = fewest + _covering(letters, recipe.bpe.character_coverage)
+    if recipe.bpe.size < least:
+        yield f"[bpe] size = {recipe.bpe.size}: characters, bytes and special ids alone take {least} pieces"
+    if not whole:
+        return
     most = fewest + sum(len(word) for word in words) + len(set().union(*words))
     if recipe.bpe.size > most:
         yield f"[bpe] size = {recipe.bpe.size}: the training text has room for {most} pieces at most"
+
+
+def _covering(letters: Counter[str], coverage: float) -> int:
+    """How many of the commonest characters make up so much of the text."""
+    wanted, count = coverage * letters.total(), 0
+    for _, times in letters.most_common():
+        if wanted <= 0:
+            break
+        wanted, count = wanted - times, count + 1
+    return count
 
 
 def _overlaps(recipe: Recipe) -> Iterator[str]:

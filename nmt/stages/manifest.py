@@ -39,6 +39,8 @@ class Manifest:
     """When the stage that it follows had finished."""
     outputs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Files written, by path inside the run folder: size, sha256."""
+    forced: bool = False
+    """Begun anew by --force: repeated while it isn't finished, it goes on."""
 
     def result(self) -> str:
         """A digest of all it wrote: equal exactly when every file is."""
@@ -60,6 +62,7 @@ def read_manifest(stage: Stage, run: RunFolder) -> Manifest | None:
             data["before"],
             data["followed"],
             data["outputs"],
+            bool(data.get("forced")),
         )
     except (NmtError, KeyError, TypeError):  # damaged: as good as none, the stage runs anew
         return None
@@ -85,6 +88,7 @@ def write_manifest(stage: Stage, run: RunFolder, manifest: Manifest, seconds: fl
         "before": manifest.before,
         "followed": manifest.followed,
         "outputs": dict(manifest.outputs),
+        "forced": manifest.forced,
     }
     write_json(path, data)
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import fcntl
 import importlib
 import os
-import shutil
 import signal
 import time
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -87,6 +87,7 @@ def run_stages(
     when the folder cannot be written or another process is writing it.
     """
     with locked(run):
+        _clean(run)
         _check(stages, recipe, run, force)
         write_text_whole(run.recipe, dump(recipe))
         for stage in stages:
@@ -95,9 +96,10 @@ def run_stages(
                 yield StageFresh(stage.name)
                 continue
             yield StageStarted(stage.name, tuple(reasons))
-            if stage.resumes and stage.name in force:
+            anew = stage.name in force
+            if stage.resumes and anew and not _forced_before(stage, recipe, run):
                 yield from _set_aside(run)
-            yield from _perform(stage, recipe, run, ranks)
+            yield from _perform(stage, recipe, run, ranks, anew)
 
 
 def follow(recipe: Recipe, run: RunFolder, ranks: Ranks) -> None:
@@ -113,14 +115,22 @@ def _reasons(stage: Stage, recipe: Recipe, run: RunFolder, force: Collection[str
     return ["--force", *reasons] if stage.name in force else reasons
 
 
-def _perform(stage: Stage, recipe: Recipe, run: RunFolder, ranks: Ranks | None) -> Iterator[Event]:
+def _forced_before(stage: Stage, recipe: Recipe, run: RunFolder) -> bool:
+    """Whether --force had the stage begin anew with these settings, and it hasn't ended: the same command goes on."""
+    manifest = read_manifest(stage, run)
+    unfinished = manifest is not None and manifest.forced and not manifest.finished
+    return unfinished and manifest is not None and manifest.settings == plain(stage.settings(recipe))
+
+
+def _perform(stage: Stage, recipe: Recipe, run: RunFolder, ranks: Ranks | None, forced: bool) -> Iterator[Event]:
     """Run one stage between its two manifests: one that says it began, one that says what came of it."""
     began = time.monotonic()
     before = _result_before(stage, run)
     last = read_manifest(stage, run)
     inputs = digest_inputs(stage.files(recipe), last.inputs if last else {})
     settings = plain(stage.settings(recipe))
-    begun = Manifest("", settings, inputs, before, followed(stage, run))
+    forced = forced or _forced_before(stage, recipe, run)
+    begun = Manifest("", settings, inputs, before, followed(stage, run), forced=forced)
     write_manifest(stage, run, begun)
     for event in _events(stage, recipe, run, ranks):
         yield event
@@ -161,15 +171,26 @@ def _check(stages: Sequence[Stage], recipe: Recipe, run: RunFolder, force: Colle
 
 
 def _set_aside(run: RunFolder) -> Iterator[Event]:
-    """Make way for training from the start: the old checkpoints and their journal move to checkpoints.previous."""
+    """Make way for training from the start: the old checkpoints and their journal move to checkpoints.previous.
+
+    Or to checkpoints.previous-2 and so on, for nothing trained is ever removed.
+    """
     if not any(run.checkpoints.glob("step-*")):
         return
-    previous = run.path / "checkpoints.previous"
-    shutil.rmtree(previous, ignore_errors=True)
+    names = (f"checkpoints.previous-{number}" for number in count(2))
+    previous = next(path for name in chain(["checkpoints.previous"], names) if not (path := run.path / name).exists())
     run.checkpoints.rename(previous)
     if run.journal.exists():
         run.journal.rename(previous / run.journal.name)
     yield Notice(f"train: the old checkpoints are now in {previous}")
+
+
+def _clean(run: RunFolder) -> None:
+    """Remove files that a killed process had begun to write."""
+    folders = {folder for stage in STAGES.values() for folder in stage.folders}
+    for folder in (run.path, *(run.path / name for name in folders)):
+        for path in folder.glob(".*.partial"):
+            path.unlink(missing_ok=True)
 
 
 @contextmanager

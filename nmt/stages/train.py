@@ -154,6 +154,8 @@ def training_pairs(recipe: Recipe, run: RunFolder, vocabulary: Vocabulary) -> tu
     from nmt.train.data import Pairs
 
     source, target = _open(run, "train")
+    for shard in (source, target, *_open(run, "valid")):
+        shard.verify()
     longest = recipe.model.max_length()
     settings = recipe.train
     order = BatchOrder(

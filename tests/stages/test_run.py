@@ -9,13 +9,13 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 from nmt.errors import DataError, OutputError, RecipeError, TrainingError
-from nmt.events import StageFinished, StageFresh, StageStarted
+from nmt.events import Event, StageFinished, StageFresh, StageStarted
 from nmt.recipe import dump, read
 from nmt.stages.manifest import read_manifest
 from nmt.stages.run import Interrupted, choose, locked, plan, run_stages, where
@@ -350,3 +350,42 @@ def test_large_inputs_are_not_read_again_when_size_and_time_are_the_same(toy: Pa
     assert reasons(toy) == {}
     os.utime(file, (5, 5))
     assert "data.train.0.source changed" in reasons(toy)["preprocess"][0]
+
+
+def test_a_forced_training_that_was_interrupted_goes_on_and_nothing_trained_is_lost(toy: Path) -> None:
+    ran(toy, force=["train"], last="train")
+    trained = contents(run_folder(toy).checkpoints)
+    folder = run_folder(toy).path
+
+    def forced(*overrides: str) -> Iterator[Event]:
+        return run_stages(read(toy / "toy.toml", overrides), run_folder(toy), choose(last="train"), ["train"])
+
+    before = len(list(folder.glob("checkpoints.previous*")))
+    events = forced("train.steps=40")
+    next(event for event in events if type(event).__name__ == "Saved")
+    events.close()  # as a kill would end it
+    told = [getattr(event, "text", "") for event in forced("train.steps=40")]
+    assert any(text.startswith("going on from") for text in told)
+    set_aside = sorted(folder.glob("checkpoints.previous*"))
+    assert len(set_aside) == before + 1
+    assert any(trained.items() <= contents(path).items() for path in set_aside)
+    list(forced())
+    assert len(list(folder.glob("checkpoints.previous*"))) == before + 2
+
+
+def test_what_a_killed_process_left_is_removed_and_never_counted(toy: Path) -> None:
+    left = [run_folder(toy).path / ".recipe.toml.1.partial", run_folder(toy).shards / ".train.source.1.partial"]
+    for path in left:
+        path.write_bytes(b"half")
+    assert ran(toy, force=["bpe"], last="bpe") == ["bpe"]
+    assert not any(path.exists() for path in left)
+    assert ".partial" not in (run_folder(toy).bpe / "manifest.json").read_text()
+
+
+def test_a_changed_byte_in_the_shards_is_found_before_training(toy: Path) -> None:
+    shard = run_folder(toy).shards / "train.target"
+    data = bytearray(shard.read_bytes())
+    data[-1] ^= 1
+    shard.write_bytes(data)
+    with pytest.raises(DataError, match="train.target"):
+        ran(toy, ["train.steps=6"], only="train")
