@@ -11,6 +11,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from nmt.files import read_json, sha256, write_json
 from nmt.model.config import TransformerConfig
 
 Make = Callable[..., Path]
@@ -35,6 +36,8 @@ def make(save: Callable[..., Path], tmp_path: Path) -> Make:
             if "embedding" in name or name.startswith("output"):
                 weight[3] *= end  # the end mark, so that some translations end
         save_file(stored, folder / "model.safetensors")
+        told = {**read_json(folder / "model.json"), "weights_sha256": sha256(folder / "model.safetensors")}
+        write_json(folder / "model.json", told)
         return folder
 
     return write
