@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from nmt.model.attention.core import Attention
 from nmt.model.dropout import Dropout
 from nmt.model.initial import Linear
+from nmt.model.packing import Packing
 
 EPSILON = 1e-6  # of LayerNorm, as in the code of Vaswani et al. 2017
 
@@ -69,10 +70,10 @@ class EncoderLayer(nn.Module):
         self.feedforward = feedforward
         self.feedforward_residual = Residual(width, norm, dropout)
 
-    def forward(self, x_BSD: Tensor, bias_B11S: Tensor) -> Tensor:
-        """The layer's states; `bias_B11S` hides padding."""
+    def forward(self, x_BSD: Tensor, bias_B11S: Tensor, packing: Packing | None = None) -> Tensor:
+        """The layer's states; `bias_B11S` hides padding. With a `packing`, x_ND in and out."""
         y_BSD = self.attention_residual.before(x_BSD)
-        x_BSD = self.attention_residual.after(x_BSD, self.attention(y_BSD, y_BSD, bias_B11S))
+        x_BSD = self.attention_residual.after(x_BSD, self.attention(y_BSD, y_BSD, bias_B11S, packing, packing))
         y_BSD = self.feedforward_residual.before(x_BSD)
         return self.feedforward_residual.after(x_BSD, self.feedforward(y_BSD))
 
@@ -97,11 +98,24 @@ class DecoderLayer(nn.Module):
         self.feedforward = feedforward
         self.feedforward_residual = Residual(width, norm, dropout)
 
-    def forward(self, x_BTD: Tensor, memory_BSD: Tensor, bias_11TT: Tensor, bias_B11S: Tensor) -> Tensor:
-        """The layer's states of all prefixes at once; `bias_11TT` hides the future, `bias_B11S` padding."""
+    def forward(
+        self,
+        x_BTD: Tensor,
+        memory_BSD: Tensor,
+        bias_11TT: Tensor,
+        bias_B11S: Tensor,
+        target: Packing | None = None,
+        source: Packing | None = None,
+    ) -> Tensor:
+        """The layer's states of all prefixes at once; `bias_11TT` hides the future, `bias_B11S` padding.
+
+        With packings of `target` and `source`, x_ND in and out, and a packed memory.
+        """
         y_BTD = self.attention_residual.before(x_BTD)
-        x_BTD = self.attention_residual.after(x_BTD, self.attention(y_BTD, y_BTD, bias_11TT))
-        return self.rest(x_BTD, *self.cross_attention.remember(memory_BSD), bias_B11S)
+        x_BTD = self.attention_residual.after(x_BTD, self.attention(y_BTD, y_BTD, bias_11TT, target, target))
+        y_BTD = self.cross_residual.before(x_BTD)
+        y_BTD = self.cross_attention(y_BTD, memory_BSD, bias_B11S, target, source)
+        return self.last(self.cross_residual.after(x_BTD, y_BTD))
 
     def step(
         self, x_B1D: Tensor, past: Sequence[Tensor], memory: Sequence[Tensor], bias_B11S: Tensor, start: int
@@ -126,6 +140,8 @@ class DecoderLayer(nn.Module):
         y_BTD = self.cross_residual.before(x_BTD)
         queries = y_BTD.reshape(k_BHSE.size(0), -1, y_BTD.size(-1))
         y_BTD = self.cross_attention.attend(queries, k_BHSE, v_BHSE, bias_B11S).view_as(x_BTD)
-        x_BTD = self.cross_residual.after(x_BTD, y_BTD)
-        y_BTD = self.feedforward_residual.before(x_BTD)
-        return self.feedforward_residual.after(x_BTD, self.feedforward(y_BTD))
+        return self.last(self.cross_residual.after(x_BTD, y_BTD))
+
+    def last(self, x_BTD: Tensor) -> Tensor:
+        """The feed-forward part."""
+        return self.feedforward_residual.after(x_BTD, self.feedforward(self.feedforward_residual.before(x_BTD)))

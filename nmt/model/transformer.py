@@ -16,6 +16,7 @@ from nmt.model.attention.core import Attention, hide
 from nmt.model.dropout import Dropout
 from nmt.model.embedding import Embedding, Output
 from nmt.model.layers import DecoderLayer, EncoderLayer, FeedForward, layer_norm
+from nmt.model.packing import Packing
 from nmt.model.position.core import Position
 from nmt.model.seq2seq import Seq2Seq, State
 
@@ -46,7 +47,11 @@ class Side(nn.Module, Generic[L]):
 
     def embed(self, ids_BT: Tensor, start: int = 0) -> Tensor:
         """What the first layer reads of tokens that stand at `start` and after."""
-        return self.dropout(self.position.embed(self.embedding(ids_BT), start))
+        x_BTD = self.position.embed(self.embedding(ids_BT), start)
+        kind = x_BTD.device.type
+        if torch.is_autocast_enabled(kind):
+            x_BTD = x_BTD.to(torch.get_autocast_dtype(kind))
+        return self.dropout(x_BTD)
 
 
 class Transformer(Seq2Seq):
@@ -76,21 +81,34 @@ class Transformer(Seq2Seq):
 
     def encode(self, src_BS: Tensor, keep_BS: Tensor) -> Tensor:
         """The memory_BSD of sources of which `keep_BS` tells the real tokens."""
-        x_BSD = self.encoder.embed(src_BS)
+        packing, x_BSD, keep_BS = self.packed(keep_BS, self.encoder.embed(src_BS))
         bias_B11S = hide(keep_BS[:, None, None], x_BSD.dtype)
         for layer in self.encoder.layers:
-            x_BSD = layer(x_BSD, bias_B11S)
-        return self.encoder.norm(x_BSD)
+            x_BSD = layer(x_BSD, bias_B11S, packing)
+        x_BSD = self.encoder.norm(x_BSD)
+        return x_BSD if packing is None else packing.pad(x_BSD)
 
     def decode_states(self, memory: Tensor, keep_BS: Tensor, tgt_BT: Tensor) -> Tensor:
         """The last states x_BTD of all prefixes. Padding after a target needs no mask: it lies in the future."""
-        x_BTD = self.decoder.embed(tgt_BT)
-        length = tgt_BT.size(1)
-        keep_TT = torch.ones(length, length, dtype=torch.bool, device=tgt_BT.device).tril()
+        real_BT = tgt_BT != self.decoder.embedding.pad
+        target, x_BTD, real_BT = self.packed(real_BT, self.decoder.embed(tgt_BT))
+        source, memory, keep_BS = self.packed(keep_BS, memory)
+        keep_TT = real_BT.new_ones(real_BT.size(1), real_BT.size(1)).tril()
         bias_11TT, bias_B11S = hide(keep_TT[None, None], x_BTD.dtype), hide(keep_BS[:, None, None], x_BTD.dtype)
         for layer in self.decoder.layers:
-            x_BTD = layer(x_BTD, memory, bias_11TT, bias_B11S)
-        return self.decoder.norm(x_BTD)
+            x_BTD = layer(x_BTD, memory, bias_11TT, bias_B11S, target, source)
+        x_BTD = self.decoder.norm(x_BTD)
+        return x_BTD if target is None else target.pad(x_BTD)
+
+    def packed(self, keep_BT: Tensor, x_BTD: Tensor) -> tuple[Packing | None, Tensor, Tensor]:
+        """What packs `x_BTD`, the packed tokens, and where attention sees real ones; on a processor in training only.
+
+        A GPU would have to wait for the number of tokens.
+        """
+        if not self.training or keep_BT.device.type != "cpu":
+            return None, x_BTD, keep_BT
+        packing = Packing(keep_BT)
+        return packing, packing.pack(x_BTD), packing.keep_BL
 
     def start(self, memory: Tensor, keep_BS: Tensor, beams: int = 1) -> State:
         """The source's keys and values for every decoder layer, and an empty past."""

@@ -22,7 +22,7 @@ from torch.autograd.function import once_differentiable
 from nmt.batches.batch import Batch
 from nmt.model.seq2seq import Seq2Seq
 
-CHUNK = 256  # tokens whose logits are held at once on a CPU, whose caches larger ones leave
+CHUNK = 512  # tokens whose logits are held at once on a CPU: more leave its caches, fewer make slower products
 GPU_CHUNK = 2048  # a GPU wants larger matrices, but has no memory to waste
 
 
@@ -74,30 +74,39 @@ class _ChunkedLoss(torch.autograd.Function):
         kind = x_ND.device.type
         exact = torch.promote_types(weight_VD.dtype, torch.float32)  # of softmax, sums and the weight's gradient
         low = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else exact
-        loss, nll = x_ND.new_zeros((), dtype=exact), x_ND.new_zeros((), dtype=exact)
-        dx_ND = torch.empty_like(x_ND) if learning else None
-        dweight_VD = torch.zeros_like(weight_VD, dtype=exact) if learning else None
         with torch.autocast(kind, enabled=False):
-            matrix_VD = weight_VD.to(low)
-            for x_CD, target_C, rows in _chunks(x_ND, target_N, chunk):
-                x_CD = x_CD.to(low)
-                logits_CV = nn.functional.linear(x_CD, matrix_VD).to(exact)
-                own_C, total_C = logits_CV.gather(1, target_C[:, None]).squeeze(1), logits_CV.logsumexp(1)
+            x_low_ND, matrix_VD = x_ND.to(low), weight_VD.to(low)
+            # The even share ε/V of every label adds the same row to each gradient: no need to touch all logits for it.
+            share = smoothing / weight_VD.size(0)
+            even_D, x_D = share * matrix_VD.sum(0, dtype=exact), x_low_ND.sum(0, dtype=exact)
+            loss, nll = -(x_D @ even_D), x_ND.new_zeros((), dtype=exact)
+            dx_ND = x_ND.new_empty(x_ND.shape, dtype=exact) if learning else None
+            dweight_VD = (-share * x_D).repeat(weight_VD.size(0), 1) if learning else None
+            # Logits of few bits make no better gradient by a softmax of many; only a loss that is measured gets that.
+            inner = low if learning else exact
+            chunk = min(chunk, max(len(x_ND), 1))
+            all_CV, all_p_CV = (x_ND.new_empty((chunk, weight_VD.size(0)), dtype=dtype) for dtype in (low, inner))
+            row_C = torch.arange(chunk, device=x_ND.device)
+            for start in range(0, len(target_N), chunk):
+                rows = slice(start, start + chunk)
+                x_CD, target_C1 = x_low_ND[rows], target_N[rows, None]
+                logits_CV = torch.mm(x_CD, matrix_VD.T, out=all_CV[: len(x_CD)])
+                p_CV = torch.softmax(logits_CV, 1, inner, out=all_p_CV[: len(x_CD)])
+                # The sum that softmax divided by is not told, but its largest element tells it.
+                total_C = logits_CV.amax(1).to(exact) - p_CV.amax(1).to(exact).log()
+                own_C = logits_CV.gather(1, target_C1).squeeze(1).to(exact)
                 nll += (total_C - own_C).sum()
-                loss += (total_C - (1 - smoothing) * own_C - smoothing * logits_CV.mean(1)).sum()
+                loss += (total_C - (1 - smoothing) * own_C).sum()
                 if dx_ND is None or dweight_VD is None:
                     continue
-                d_CV = logits_CV.sub_(total_C[:, None]).exp_()  # p; the logits are not needed any more
-                d_CV.sub_(smoothing / d_CV.size(1))
-                d_CV.scatter_add_(1, target_C[:, None], d_CV.new_full((len(target_C), 1), smoothing - 1))
-                d_low_CV = d_CV.to(low)
-                dx_ND[rows] = d_low_CV @ matrix_VD
+                p_CV[row_C[: len(x_CD)], target_N[rows]] -= 1 - smoothing
+                dx_ND[rows] = p_CV @ matrix_VD - even_D
                 if low == exact:
-                    dweight_VD.addmm_(d_low_CV.T, x_CD)
+                    dweight_VD.addmm_(p_CV.T, x_CD)
                 else:
-                    dweight_VD += d_low_CV.T @ x_CD
+                    dweight_VD += p_CV.T @ x_CD
         ctx.save_for_backward(dx_ND, dweight_VD)
-        ctx.weight_type = weight_VD.dtype
+        ctx.types = x_ND.dtype, weight_VD.dtype
         ctx.mark_non_differentiable(nll)
         return loss, nll
 
@@ -105,9 +114,5 @@ class _ChunkedLoss(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, d_loss: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
         dx_ND, dweight_VD = ctx.saved_tensors
-        return dx_ND * d_loss.to(dx_ND.dtype), (dweight_VD * d_loss).to(ctx.weight_type), None, None, None, None
-
-
-def _chunks(x_ND: Tensor, target_N: Tensor, chunk: int) -> list[tuple[Tensor, Tensor, slice]]:
-    slices = [slice(start, start + chunk) for start in range(0, len(target_N), chunk)]
-    return [(x_ND[rows], target_N[rows], rows) for rows in slices]
+        x_type, weight_type = ctx.types
+        return (dx_ND * d_loss).to(x_type), (dweight_VD * d_loss).to(weight_type), None, None, None, None

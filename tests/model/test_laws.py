@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 import torch
-from model.cases import BOS, MODELS, PAD, SOURCE_SIZE, TARGET_SIZE, build, name, pairs
+from model.cases import BOS, MODELS, PAD, SIZES, SOURCE_SIZE, TARGET_SIZE, build, name, pairs
 from torch.testing import assert_close
 
+from nmt.model.dropout import Dropout
 from nmt.model.seq2seq import State, reorder, select
 
 every_model = pytest.mark.parametrize("config", MODELS, ids=name)
@@ -230,3 +231,25 @@ def _last_logits(
     """Teacher forcing with the memory copied for every hypothesis: what sharing it must equal."""
     wide = memory.repeat_interleave(beams, dim=0), keep_BS.repeat_interleave(beams, dim=0)
     return model.decode(*wide, written_RT)[:, -1]
+
+
+@every_model
+def test_training_without_the_padding_is_the_same_function_of_the_real_tokens(config: Any) -> None:
+    model, batch = build(config), pairs(extra_source=3, extra_target=1)
+    for part in model.modules():
+        if isinstance(part, Dropout):
+            part.p = 0.0
+    targets_BT = batch.tgt_BT != PAD
+    weights_BTD = torch.randn(*batch.tgt_BT.shape, SIZES["width"], generator=torch.Generator().manual_seed(5)).double()
+
+    def states_and_gradients() -> list[torch.Tensor]:
+        model.zero_grad()
+        memory = model.encode(batch.src_BS, batch.keep_BS)
+        x_BTD = model.decode_states(memory, batch.keep_BS, batch.tgt_BT)
+        (x_BTD * weights_BTD)[targets_BT].sum().backward()
+        gradients = [parameter.grad for parameter in model.parameters() if parameter.grad is not None]
+        return [memory[batch.keep_BS].detach(), x_BTD[targets_BT].detach(), *gradients]
+
+    padded = states_and_gradients()
+    model.train()
+    assert_close(states_and_gradients(), padded)

@@ -228,7 +228,7 @@ def test_each_dropout_acts_while_training_only(place: str) -> None:
 def test_without_dropout_training_and_translating_are_the_same_function() -> None:
     model, batch = build(TransformerConfig(width=16, attention={"heads": 2}, dropout=0.0)), pairs()
     memory = model.encode(batch.src_BS, batch.keep_BS)
-    assert torch.equal(memory, model.train().encode(batch.src_BS, batch.keep_BS))
+    assert_close(memory[batch.keep_BS], model.train().encode(batch.src_BS, batch.keep_BS)[batch.keep_BS])
 
 
 def test_gelu_is_another_function_than_relu() -> None:

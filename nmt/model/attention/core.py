@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from nmt.model.dropout import Dropout
 from nmt.model.initial import Linear
+from nmt.model.packing import Packing
 from nmt.model.position.core import Position
 
 # Added to the score of a key that may not be attended: its weight is then exactly zero in every floating type, the
@@ -43,9 +44,36 @@ class Attention(nn.Module):
         self.value = Linear(width, heads * value_width, bias=False)
         self.output = Linear(heads * value_width, width, bias=False)
 
-    def forward(self, x_BQD: Tensor, memory_BKD: Tensor, bias_B1QK: Tensor | None = None) -> Tensor:
-        """Every query's mixture of the memory, in the model's width."""
-        return self.attend(x_BQD, *self.remember(memory_BKD), bias_B1QK)
+    def forward(
+        self,
+        x_BQD: Tensor,
+        memory_BKD: Tensor,
+        bias_B1QK: Tensor | None = None,
+        queries: Packing | None = None,
+        keys: Packing | None = None,
+    ) -> Tensor:
+        """Every query's mixture of the memory, in the model's width.
+
+        With packings of `queries` and `keys`, `x` and memory are tokens without padding between them, x_ND. The
+        memory of self-attention is `x` itself.
+        """
+        if queries is None or keys is None:
+            return self.attend(x_BQD, *self.remember(memory_BKD), bias_B1QK)
+        if x_BQD is memory_BKD:
+            q_BHQE, k_BHKE, v_BHKE = self.project(x_BQD, queries, self.query, self.key, self.value)
+        else:
+            (q_BHQE,) = self.project(x_BQD, queries, self.query)
+            k_BHKE, v_BHKE = self.project(memory_BKD, keys, self.key, self.value)
+        q_BHQE, k_BHKE = self.position.rotate(q_BHQE), self.position.rotate(k_BHKE)
+        bias_BHQK = self.biased(q_BHQE, k_BHKE.size(2), bias_B1QK)
+        return self.merge(queries.together(self.mix(q_BHQE, k_BHKE, v_BHKE, bias_BHQK)), x_BQD)
+
+    def project(self, x_ND: Tensor, packing: Packing, *projections: Linear) -> tuple[Tensor, ...]:
+        """What several matrices of one shape make of `x_ND`, in one product, as BHTE each."""
+        if len({projection.out_features for projection in projections}) > 1:
+            return tuple(self.project(x_ND, packing, one)[0] for one in projections)
+        weight = torch.cat([one.weight for one in projections]) if len(projections) > 1 else projections[0].weight
+        return packing.apart(nn.functional.linear(x_ND, weight), len(projections), self.heads)
 
     def remember(self, memory_BKD: Tensor, start: int = 0) -> tuple[Tensor, Tensor]:
         """Keys and values of the memory, whose first token stands at place `start`."""
@@ -57,26 +85,33 @@ class Attention(nn.Module):
     ) -> Tensor:
         """The mixture of `v_BHKE` for queries of which the first stands at place `start`."""
         q_BHQE = self.position.rotate(self.split(self.query(x_BQD)), start)
-        bias_BHQK = self.position.bias(q_BHQE, k_BHKE.size(2), start)
-        if bias_BHQK is None:
-            bias_BHQK = bias_B1QK
-        elif bias_B1QK is not None:
-            bias_BHQK = bias_BHQK + bias_B1QK
-        return self.merge(self.mix(q_BHQE, k_BHKE, v_BHKE, bias_BHQK), x_BQD)
+        bias_BHQK = self.biased(q_BHQE, k_BHKE.size(2), bias_B1QK, start)
+        return self.merge(self.mix(q_BHQE, k_BHKE, v_BHKE, bias_BHQK).transpose(1, 2).flatten(2), x_BQD)
+
+    def biased(self, q_BHQE: Tensor, keys: int, bias_B1QK: Tensor | None, start: int = 0) -> Tensor | None:
+        """What is added to the scores: for the mask, and for the position."""
+        bias_BHQK = self.position.bias(q_BHQE, keys, start)
+        if bias_BHQK is None or bias_B1QK is None:
+            return bias_B1QK if bias_BHQK is None else bias_BHQK
+        return bias_BHQK + bias_B1QK
 
     def weights(self, q_BHQE: Tensor, k_BHKE: Tensor, bias_BHQK: Tensor | None) -> Tensor:
         """softmax(QKᵀ/√E + bias): how much each query takes of each key."""
         scores_BHQK = (q_BHQE / math.sqrt(q_BHQE.size(-1))) @ k_BHKE.mT
-        return (scores_BHQK if bias_BHQK is None else scores_BHQK + bias_BHQK).softmax(-1)
+        scores_BHQK = scores_BHQK if bias_BHQK is None else scores_BHQK + bias_BHQK
+        return scores_BHQK.softmax(-1, torch.promote_types(scores_BHQK.dtype, torch.float32)).to(scores_BHQK.dtype)
 
     def mix(self, q_BHQE: Tensor, k_BHKE: Tensor, v_BHKE: Tensor, bias_BHQK: Tensor | None) -> Tensor:
         """The values, mixed by the weights."""
         weights_BHQK = self.weights(q_BHQE, k_BHKE, bias_BHQK)
         return self.dropout(weights_BHQK) @ v_BHKE
 
-    def merge(self, x_BHQE: Tensor, x_BQD: Tensor) -> Tensor:
-        """Heads side by side, projected back to the model's width. Gates read the layer's input `x_BQD`."""
-        return self.output(x_BHQE.transpose(1, 2).flatten(2))
+    def merge(self, heads: Tensor, x: Tensor) -> Tensor:
+        """The heads of each token, side by side, projected back to the model's width D.
+
+        `heads` and `x`, the layer's input for gates to read, have the same leading dimensions: BQ, or N when packed.
+        """
+        return self.output(heads)
 
     def split(self, x_BKD: Tensor) -> Tensor:
         """Heads apart: BKD to BHKE."""
