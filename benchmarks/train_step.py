@@ -1,4 +1,7 @@
-"""Speed and memory of real training updates: `nmt.train.fit.learn` on a run folder's pairs, or on invented ones."""
+"""Speed and memory of real training updates: `nmt.train.fit.learn` on a run folder's pairs, or on invented ones.
+
+With `--beside NAME` another toolkit takes every batch too, in turn with ours, and the ratio is that of medians.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from peers import PEERS
 from record import record
 
 from nmt.batches.batch import Batch
@@ -34,7 +38,9 @@ def main() -> None:
     precision = arithmetic(options.precision, device)
     torch.manual_seed(1)
     data, vocabulary = real(options) if options.run else invented(options)
-    config = TransformerConfig.model_validate({"preset": options.preset})
+    config = TransformerConfig.model_validate(
+        {"preset": options.preset} | ({} if options.dropout is None else {"dropout": options.dropout})
+    )
     model = config.build(vocabulary, vocabulary, PAD)
     model.initialize(torch.Generator().manual_seed(1))
     model.to(device)
@@ -43,7 +49,8 @@ def main() -> None:
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats(device)
 
-    tokens, seconds, flops = [], [], []
+    peer = PEERS[options.beside](config, vocabulary, PAD, BOS, EOS) if options.beside else None
+    tokens, seconds, flops, peer_seconds = [], [], [], []
     updates = itertools.chain.from_iterable(data.updates(epoch) for epoch in itertools.count())
     for update in itertools.islice(updates, options.warmup + options.steps):
         start = time.perf_counter()
@@ -52,6 +59,10 @@ def main() -> None:
         seconds.append(time.perf_counter() - start)
         tokens.append(outcome.tokens)
         flops.append(sum(training_flops(config, vocabulary, batch) for batch in batches))
+        if peer:
+            start = time.perf_counter()
+            peer([data.load(rows) for rows in update])
+            peer_seconds.append(time.perf_counter() - start)
 
     first = options.warmup
     rate = sum(tokens[first:]) / sum(seconds[first:])
@@ -61,11 +72,17 @@ def main() -> None:
         "target_tokens_per_second": round(rate, 1),
         "median_update_s": round(statistics.median(seconds[first:]), 4),
         "target_tokens_per_update": round(statistics.mean(tokens[first:]), 1),
-        "peak_memory_mb": round(peak_memory(device) / 1e6),
+        "peak_memory_mb": None if peer else round(peak_memory(device) / 1e6),
         "tflops": round(reached / 1e12, 4),
         "peak_tflops": round(peak / 1e12, 4),
         "utilisation": round(reached / peak, 4),
     }
+    if peer:
+        pairs = [theirs / ours for theirs, ours in zip(peer_seconds[first:], seconds[first:], strict=True)]
+        results |= {
+            "peer_target_tokens_per_second": round(sum(tokens[first:]) / sum(peer_seconds[first:]), 1),
+            "ratio": round(statistics.median(pairs), 3),
+        }
     settings = {name: v.name if isinstance(v, Path) else v for name, v in vars(options).items() if name != "save"}
     settings |= {
         "vocabulary": vocabulary,
@@ -80,6 +97,8 @@ def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--run", type=Path, help="a run folder with shards; otherwise invented lengths")
     parser.add_argument("--preset", default="base-2017", choices=sorted(PRESETS))
+    parser.add_argument("--dropout", type=float, help="instead of the preset's")
+    parser.add_argument("--beside", choices=sorted(PEERS), help="a toolkit that is installed here, in float32")
     parser.add_argument("--batch-tokens", type=parse_count, default=4096)
     parser.add_argument("--accumulate", type=int, default=1)
     parser.add_argument("--vocabulary", type=int, default=32_000, help="pieces, for invented pairs (default 32000)")
