@@ -8,7 +8,7 @@ from pathlib import Path
 
 from nmt.checkpoint import layout
 from nmt.checkpoint.header import read_shapes
-from nmt.checkpoint.layout import Description
+from nmt.checkpoint.layout import Description, Parent
 from nmt.files import write_text_whole
 from nmt.score.metric import Score
 
@@ -36,6 +36,7 @@ def card(description: Description, numbers: int, scores: Sequence[NamedScore] = 
         ("Training data", ", ".join(origin.corpora) or "unknown"),
         ("Training pairs", f"{origin.training_pairs:,}" if origin.training_pairs else "unknown"),
         ("Checkpoints", _steps(origin.steps)),
+        *([("Fine-tuned from", _parent(origin.parent))] if origin.parent else []),
         ("Recipe", f"{origin.name or 'unknown'} (fingerprint {origin.recipe or 'unknown'}, seed {origin.seed})"),
         ("Made with", f"nmt {description.nmt}"),
     ]
@@ -74,6 +75,10 @@ def _steps(steps: tuple[int, ...]) -> str:
     if len(steps) == 1:
         return f"step {steps[0]:,}"
     return f"mean of steps {', '.join(f'{step:,}' for step in steps)}"
+
+
+def _parent(parent: Parent) -> str:
+    return f"{parent.name} ({_steps(parent.steps)}, weights sha256 {parent.weights_sha256[:16]})"
 
 
 def _scores(scores: Sequence[NamedScore]) -> list[str]:

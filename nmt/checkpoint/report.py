@@ -33,6 +33,11 @@ def about(model: Path) -> list[Row]:
         *((f"translate.{key}", _value(value)) for key, value in description.translate.model_dump(mode="json").items()),
         ("steps", ", ".join(f"{step:,}" for step in origin.steps) or "unknown"),
         ("recipe", origin.name or "unknown"),
+        *(
+            [("started from", f"{origin.parent.name}, weights sha256 {origin.parent.weights_sha256[:16]}…")]
+            if origin.parent
+            else []
+        ),
         ("training pairs", f"{origin.training_pairs:,}" if origin.training_pairs else "unknown"),
         ("written by", f"nmt {description.nmt}, format {description.format}"),
     ]

@@ -7,7 +7,7 @@ kept as one digest a line. The work on pairs runs on every core, and the output 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import islice
@@ -78,12 +78,14 @@ def prepare(
     *,
     on_bad_bytes: str = "error",
     truecase: bool = False,
+    truecase_models: Mapping[str, Path] | None = None,
     workers: int | None = None,
 ) -> Iterator[Event]:
     """Write train.source, train.target, valid.source, valid.target and report.json into `folder`.
 
     `held_out`: for each test set its source file and its references. `cleaners`: of the source and the target side.
-    `truecase`: learn a model of each side on the kept text, write truecase.source and truecase.target, and apply them.
+    `truecase`: learn a model of each side on the kept text, write truecase.source and truecase.target, and apply them;
+    `truecase_models` names those of "source" and "target" where there are some to be used instead.
     `workers`: processes; None is one for each core. Corpora stay in order and contiguous. Raises DataError for sides
     out of step, bad bytes (unless `on_bad_bytes` is "replace"), missing columns, and when no pair is left.
     """
@@ -108,7 +110,7 @@ def prepare(
         if not total.kept:
             raise DataError(f"no training pair is left: {total.summary()}", "see [preprocess], or check the files")
     if truecase:
-        yield from _truecase(folder)
+        yield from _truecase(folder, truecase_models or {})
     corpora = [tally.report() for tally in tallies]
     counts = {"read": total.read, "kept": total.kept, "dropped": dict(total.dropped)}
     write_json(folder / "report.json", {**counts, "corpora": corpora, "valid": held.report()})
@@ -190,11 +192,14 @@ def _held_out(
     return frozenset(found[0]), frozenset(found[1])
 
 
-def _truecase(folder: Path) -> Iterator[Event]:
-    """Learn each side's model on the kept text, and write the text again in true case."""
+def _truecase(folder: Path, models: Mapping[str, Path]) -> Iterator[Event]:
+    """Learn each side's model on the kept text, unless there is one, and write the text again in true case."""
     for side in ("source", "target"):
         yield Progress(f"truecase {side}", 0)
-        truecaser = Truecaser.learn(read_lines(folder / f"train.{side}"))
+        if side in models:
+            truecaser = Truecaser.load(models[side])
+        else:
+            truecaser = Truecaser.learn(read_lines(folder / f"train.{side}"))
         truecaser.save(folder / f"truecase.{side}")
         for path in (folder / f"train.{side}", folder / f"valid.{side}"):
             with open_lines(path) as out:

@@ -12,8 +12,9 @@ from nmt.batches.shards import open_shard
 from nmt.corpus.lines import count_lines, read_lines
 from nmt.errors import DataError
 from nmt.events import Caution, Event, Notice, Progress
-from nmt.files import write_json
+from nmt.files import write_json, write_whole
 from nmt.recipe import Recipe
+from nmt.stages.parent import parent_of
 from nmt.stages.stage import RunFolder
 
 if TYPE_CHECKING:
@@ -52,7 +53,10 @@ def run(recipe: Recipe, run: RunFolder) -> Iterator[Event]:
     """
     texts = {side: run.preprocess / f"train.{side}" for side in SIDES}
     files = vocabulary_files(run, recipe.bpe.shared)
-    if recipe.bpe.shared:
+    parent = parent_of(recipe)
+    if parent:
+        yield from _take_over(parent.vocabularies, files)
+    elif recipe.bpe.shared:
         yield from recipe.bpe.learn(list(texts.values()), files["source"], recipe.seed)
     else:
         for side in SIDES:
@@ -60,6 +64,16 @@ def run(recipe: Recipe, run: RunFolder) -> Iterator[Event]:
     for old in set(run.bpe.glob("*.model")) - set(files.values()):  # of an earlier run with the other kind of sharing
         old.unlink()
     yield from _encode_all(run, files)
+
+
+def _take_over(theirs: dict[str, Path], ours: dict[str, Path]) -> Iterator[Event]:
+    """Use the vocabulary of the model that training starts from: its weights mean its pieces."""
+    for side in SIDES:
+        ours[side].parent.mkdir(parents=True, exist_ok=True)
+        with write_whole(ours[side]) as stream:
+            stream.write(theirs[side].read_bytes())
+    used = ", ".join(dict.fromkeys(map(str, theirs.values())))
+    yield Notice(f"subwords are those of the model that training starts from: {used}")
 
 
 def vocabulary_files(run: RunFolder, shared: bool) -> dict[str, Path]:

@@ -12,8 +12,9 @@ from pathlib import Path
 from nmt.corpus.config import PlainConfig
 from nmt.corpus.lines import read_lines
 from nmt.corpus.sources.source import check_counts, language_of
-from nmt.errors import DataError
+from nmt.errors import DataError, NmtError
 from nmt.recipe import Recipe
+from nmt.stages.parent import check_parent
 from nmt.stages.stage import RunFolder, flatten
 
 FIRST_LINES = 1000
@@ -27,7 +28,9 @@ def problems(recipe: Recipe, run: RunFolder) -> Iterator[str]:
     if not missing:
         yield from _text(recipe)
         yield from _counts(recipe)
-        yield from _pieces(recipe)
+        if recipe.train.start_from is None:  # else the pieces are there already
+            yield from _pieces(recipe)
+    yield from _parent(recipe, run)
     yield from _overlaps(recipe)
     yield from _languages(recipe)
     yield from _limits(recipe)
@@ -111,6 +114,14 @@ def _covering(letters: Counter[str], coverage: float) -> int:
             break
         wanted, count = wanted - times, count + 1
     return count
+
+
+def _parent(recipe: Recipe, run: RunFolder) -> Iterator[str]:
+    """A model to start from that is missing, or that the recipe doesn't fit."""
+    try:
+        check_parent(recipe, run)
+    except NmtError as error:
+        yield error.problem
 
 
 def _overlaps(recipe: Recipe) -> Iterator[str]:

@@ -17,6 +17,7 @@ from nmt.recipe import Recipe
 from nmt.schema import fingerprint
 from nmt.score.config import BleuConfig, ChrfConfig
 from nmt.stages.bpe import vocabulary_files
+from nmt.stages.parent import begin, check_parent, check_vocabulary, parent_of, told_of_parent
 from nmt.stages.stage import RunFolder
 from nmt.train.resume import check_fixed, told_changes
 from nmt.train.seeds import derive
@@ -81,6 +82,9 @@ def run(recipe: Recipe, run: RunFolder, ranks: Ranks | None = None) -> Iterator[
     optimizer = recipe.train.optimizer.build(model)
     torch.manual_seed(derive(recipe.seed, "dropout"))
 
+    parent = parent_of(recipe)
+    if parent:
+        check_vocabulary(parent, files)
     copied = copied_files(recipe, run)
     description = describe(recipe, run, copied, (len(source), len(target)))
     settings = compared_settings(recipe, run, description)
@@ -94,6 +98,9 @@ def run(recipe: Recipe, run: RunFolder, ranks: Ranks | None = None) -> Iterator[
     )
     state, told = resume(store, model, optimizer, ranks)
     yield from told
+    if parent and not state.step:
+        begin(parent, model)
+        yield from told_of_parent(recipe, parent)
     measure = validator(recipe, run, model, description, device, precision)
     journal = Journal(run.journal)
     if ranks.leads:
@@ -121,8 +128,10 @@ def run(recipe: Recipe, run: RunFolder, ranks: Ranks | None = None) -> Iterator[
 def check(recipe: Recipe, run: RunFolder) -> None:
     """Raises TrainingError when the newest checkpoint there was trained for something else than `recipe` describes.
 
+    RecipeError when the model to start from does not fit it.
     Vocabulary and data are compared later, when the stages ahead have made them.
     """
+    check_parent(recipe, run)
     for newest in resumable(run.checkpoints)[-1:]:
         old = read_record(newest).get("settings", {})
         check_fixed(old, {"fixed": fixed_settings(recipe)}, str(newest))
@@ -221,7 +230,7 @@ def copied_files(recipe: Recipe, run: RunFolder) -> dict[str, Path]:
 
 def describe(recipe: Recipe, run: RunFolder, files: dict[str, Path], sizes: tuple[int, int]) -> Description:
     """The model.json of this recipe's models."""
-    report = _report(run)
+    report, parent = _report(run), parent_of(recipe)
     limit = recipe.model.max_length() or recipe.train.max_source_tokens
     return Description(
         languages=recipe.languages,
@@ -239,6 +248,7 @@ def describe(recipe: Recipe, run: RunFolder, files: dict[str, Path], sizes: tupl
             training_pairs=report.get("kept"),
             seed=recipe.seed,
             recipe=fingerprint(recipe.model_dump(mode="json", exclude={"name", "data"})),
+            parent=parent.origin if parent else None,
         ),
     )
 
@@ -262,7 +272,9 @@ def compared_settings(recipe: Recipe, run: RunFolder, description: Description) 
 
 def fixed_settings(recipe: Recipe) -> dict[str, Any]:
     """What of the recipe must stay as it is while training goes on: a model, its text, whose moments are kept."""
+    parent = parent_of(recipe)
     return {
+        **({"start_from": {"weights": parent.weights_sha256}} if parent else {}),
         "model": recipe.model.shape(),
         "languages": recipe.languages.model_dump(mode="json"),
         "preprocess": recipe.preprocess.text().model_dump(mode="json"),
