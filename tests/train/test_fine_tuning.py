@@ -16,7 +16,9 @@ from nmt.checkpoint.tensors import weights
 from nmt.errors import ModelError, RecipeError, TrainingError
 from nmt.events import Caution, Event, Notice, StageFresh
 from nmt.files import sha256
+from nmt.recipe import read
 from nmt.stages.check import problems
+from nmt.stages.propose import Wish, propose
 from nmt.stages.run import choose, plan, run_stages
 from nmt.stages.stage import RunFolder
 from nmt.train.events import Step
@@ -187,3 +189,32 @@ def test_a_copy_of_the_parent_elsewhere_is_the_same_parent(folder: Path) -> None
 def test_other_languages_are_told(folder: Path) -> None:
     events = perform(folder, "tuned", "languages.target=nl")
     assert any("translates en → de" in event.text for event in events if isinstance(event, Caution))
+
+
+def test_a_proposed_recipe_fits_the_model_and_trains(folder: Path) -> None:
+    sets = (folder / "valid.en", folder / "valid.de")
+    wish = Wish(folder / "new.en", folder / "new.de", valid=sets, test=sets, start_from=folder / "run")
+    (folder / "sub").mkdir()
+    list(propose(wish, folder / "sub" / "tuned.toml"))
+    proposed = read(
+        folder / "sub" / "tuned.toml", ["train.steps=2", "train.schedule.warmup_steps=1", "train.device=cpu"]
+    )
+    run = RunFolder(folder / "proposed")
+    assert list(problems(proposed, run)) == []
+    steps = [event.step for event in run_stages(proposed, run, choose(last="train")) if isinstance(event, Step)]
+    assert steps == [1, 2]
+
+
+@pytest.mark.slow
+def test_the_truecase_model_is_the_parents_too(folder: Path) -> None:
+    moses = ("preprocess.moses.truecase=true", "train.steps=2", "average.count=1")
+    perform(folder, "run2", *moses, "train.start_from=", "bpe.size=300", last="average")
+    for language in ("en", "de"):
+        path = folder / f"new.{language}"
+        path.write_text(path.read_text() + "".join(f"one Berlin {i} Berlin\n" for i in range(9)))
+    perform(folder, "tuned", *moses, f"train.start_from={folder / 'run2'}")
+    for side in ("source", "target"):
+        ours, theirs = (folder / place / f"truecase.{side}" for place in ("tuned/preprocess", "run2/model"))
+        assert ours.read_bytes() == theirs.read_bytes()
+        assert "Berlin" not in ours.read_text() and len(ours.read_text()) > 100
+    assert "Berlin" in (folder / "tuned" / "preprocess" / "train.source").read_text()
