@@ -72,6 +72,8 @@ class Recipe(Config):
             raise ValueError(
                 '[model] tie_embeddings = "all" needs [bpe] shared = true; "target" works with separate ones'
             )
+        if problem := self.data.untagged(others=self.train.start_from is not None):
+            raise ValueError(f"[data] {problem}")
         return self
 
 

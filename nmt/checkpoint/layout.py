@@ -93,6 +93,13 @@ class Description(Config):
     max_source_tokens: int = Field(ge=2)
     """Longest source in subword ids, the end mark included; longer lines are split before translating."""
     origin: Origin = Origin()
+    needs_tag: bool = False
+    """Every training sentence had a tag, so that a line to translate needs one; the vocabulary knows them."""
+
+    @model_serializer(mode="wrap")
+    def _without_nothing(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """A model without tags doesn't speak of them: versions of before read it."""
+        return {key: value for key, value in write(self).items() if key != "needs_tag" or value}
 
     @property
     def source_vocabulary(self) -> str:

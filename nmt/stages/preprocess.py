@@ -23,8 +23,8 @@ def run(recipe: Recipe, run: RunFolder) -> Iterator[Event]:
     with whole_folder(run.preprocess) as folder:
         yield from prepare(
             folder,
-            [Corpus(source.build(), source.weight) for source in data.train],
-            data.valid.build(),
+            [Corpus(source.build(), source.weight, source.tag) for source in data.train],
+            [Corpus(source.build(), tag=source.tag) for source in data.valid_sets],
             [test.files() for test in data.test],
             cleaners,
             rules.filters(),
