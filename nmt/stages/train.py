@@ -15,7 +15,7 @@ from nmt.schema import fingerprint
 from nmt.stages.bpe import vocabulary_files
 from nmt.stages.parent import begin, check_parent, check_vocabulary, parent_of, told_of_parent
 from nmt.stages.stage import RunFolder
-from nmt.stages.training import corpora_of, open_shards, report_of
+from nmt.stages.training import corpora_of, open_shards, report_of, told_of_corpora
 from nmt.train.resume import check_fixed, told_changes
 from nmt.train.seeds import derive
 from nmt.train.state import State, read_record, resumable
@@ -66,6 +66,7 @@ def run(recipe: Recipe, run: RunFolder, ranks: Ranks | None = None) -> Iterator[
     files = vocabulary_files(run, recipe.bpe.shared)
     source, target = Vocabulary.load(files["source"]), Vocabulary.load(files["target"])
     pairs, skipped = training_pairs(recipe, run, target)
+    yield from told_of_corpora(run, recipe.train.corpus_temperature)
     if skipped:
         yield Caution(f"{skipped:,} training pairs are longer than the limits of [train] and are left out")
 
@@ -172,7 +173,7 @@ def training_pairs(recipe: Recipe, run: RunFolder, vocabulary: Vocabulary) -> tu
         max_source_tokens=min(settings.max_source_tokens, longest or settings.max_source_tokens),
         max_target_tokens=min(settings.max_target_tokens, longest or settings.max_target_tokens),
         seed=derive(recipe.seed, "data"),
-        corpora=corpora_of(run),
+        corpora=corpora_of(run, settings.corpus_temperature),
     )
     marks = {"bos": vocabulary.bos, "eos": vocabulary.eos, "pad": vocabulary.pad}
     return Pairs(source, target, order, **marks), order.skipped
@@ -223,7 +224,7 @@ def compared_settings(recipe: Recipe, run: RunFolder, description: Description) 
         "fixed": {**fixed_settings(recipe), "vocabulary": description.vocabulary_sha256, "data": data},
         "told": {
             "seed": recipe.seed,
-            "corpora": [[count, weight] for count, weight in corpora_of(run)],
+            "corpora": [[count, weight] for count, weight in corpora_of(run, recipe.train.corpus_temperature)],
             "model": {key: value for key, value in model.items() if key not in shape},
             "train": recipe.train.model_dump(mode="json"),
         },

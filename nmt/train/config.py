@@ -176,6 +176,9 @@ class TrainConfig(BatchConfig):
     start_from: Path | None = None
     """Fine-tuning: a model folder, or a run's, whose weights training starts from instead of random ones. Its
     vocabulary is used; [model] must be its too, but for dropout."""
+    corpus_temperature: float | None = Field(None, ge=1)
+    """T: a corpus of n pairs, or all corpora of one tag together, counts in proportion to n^(1/T) beside the others
+    (n is pairs times weight), so that small ones come more often. 1, or none, leaves the sizes as they are."""
 
     @model_validator(mode="after")
     def _ends(self) -> TrainConfig:
