@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import random
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from train.runs import RECIPE, recipe
+from train import tagged
+from train.runs import recipe
 
 from nmt.batches.shards import Shard
 from nmt.checkpoint.layout import read_description
 from nmt.checkpoint.load import load_translator
 from nmt.errors import NmtError, RecipeError
-from nmt.events import Event
+from nmt.events import Caution, Event, Notice
 from nmt.files import read_json
 from nmt.recipe import dump, read
 from nmt.search.control.request import Request
@@ -25,52 +28,15 @@ from nmt.stages.stage import RunFolder
 from nmt.subwords.vocabulary import Vocabulary
 from nmt.train.events import Validation
 
-SETS = """
-[[data.train]]
-source = "a.xx"
-target = "copy.xx"
-tag = "<2xx>"
-[[data.train]]
-source = "a.xx"
-target = "back.yy"
-tag = "<2yy>"
-[[data.valid]]
-source = "valid.xx"
-target = "valid.xx.copy"
-tag = "<2xx>"
-[[data.valid]]
-source = "valid.xx"
-target = "valid.yy"
-tag = "<2yy>"
-target_language = "zh"
-[[data.test]]
-name = "copy"
-source = "valid.xx"
-target = "valid.xx.copy"
-tag = "<2xx>"
-[[data.test]]
-name = "back"
-source = "valid.xx"
-target = "valid.yy"
-tag = "<2yy>"
-target_language = "zh"
-"""
-TEXT = RECIPE[: RECIPE.index("[[data.train]]")] + SETS + RECIPE[RECIPE.index("[bpe]") :].replace("280", "290")
 LINES = ["ab cd ef", "gh", "", "<2yy> ab", "ab <2xx> cd <2yy>", "cd cd ef ef gh " * 30]
 
 
 @pytest.fixture(scope="module")
 def toys(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run that learns to copy and to reverse for a few updates: its noise depends on all it reads."""
+    """A run of a few updates: its noise depends on all it reads."""
     folder = tmp_path_factory.mktemp("tags")
-    lines = [" ".join(words) for words in zip("abcdefgh" * 9, "bcdefg" * 12, "cdefgha" * 11, strict=False)]
-    for name, text in (("a.xx", lines), ("copy.xx", lines), ("back.yy", [line[::-1] for line in lines])):
-        (folder / name).write_text("".join(line + "\n" for line in text))
-    held = ["x y z", "<2yy> x", "z y"]
-    for name, text in (("valid.xx", held), ("valid.xx.copy", held), ("valid.yy", [line[::-1] for line in held])):
-        (folder / name).write_text("".join(line + "\n" for line in text))
-    (folder / "toy.toml").write_text(TEXT)
-    list(run_stages(recipe(folder), RunFolder(folder / "run"), choose()))
+    tagged.write(folder)
+    list(run_stages(recipe(folder, "train.valid_lines=2"), RunFolder(folder / "run"), choose()))
     return folder
 
 
@@ -235,3 +201,65 @@ def test_fine_tuning_adds_tags_behind_the_parents_pieces(toys: Path, tmp_path: P
     assert after.rescore(["ab"], ["ab"], tag="<2zz>")[0].score != before.rescore(["ab"], ["ab"], tag="<2yy>")[0].score
     assert read_description(run.model).needs_tag
     assert any(isinstance(event, Validation) for event in events)
+
+
+def test_a_temperature_goes_on_bit_for_bit_and_its_change_is_told(toys: Path, tmp_path: Path) -> None:
+    shutil.copytree(toys, tmp_path / "toys", ignore=shutil.ignore_patterns("run"))
+    folder = tmp_path / "toys"
+    (folder / "copy.xx").write_text("".join((folder / "copy.xx").read_text().splitlines(True)[:9]))
+    (folder / "few.xx").write_text("".join((folder / "a.xx").read_text().splitlines(True)[:9]))
+
+    def perform(run: str, *changes: str) -> list[Event]:
+        own = recipe(folder, "data.train.0.source=few.xx", "train.corpus_temperature=5", *changes)
+        return list(run_stages(own, RunFolder(folder / run), choose(last="train")))
+
+    told = [event.text for event in perform("whole", "train.steps=9") if isinstance(event, Notice)]
+    few, many = (one["kept"] for one in read_json(folder / "whole" / "preprocess" / "report.json")["corpora"])
+    share = few**0.2 / (few**0.2 + many**0.2)
+    assert few < 10 and any(f"{100 * share:.1f} % of all" in text for text in told)
+    perform("broken", "train.steps=3")
+    perform("broken", "train.steps=9")
+    last = "checkpoints/step-00000009/model.safetensors"
+    assert (folder / "whole" / last).read_bytes() == (folder / "broken" / last).read_bytes()
+    cautions = [
+        e.text for e in perform("whole", "train.steps=10", "train.corpus_temperature=2") if isinstance(e, Caution)
+    ]
+    assert any("another order" in text for text in cautions)
+
+
+@pytest.mark.slow
+def test_one_model_learns_both_tasks_and_does_the_one_that_is_asked_for(tmp_path: Path) -> None:
+    """Under <2xx> every word gets an x before it, under <2yy> a y: never seen in training, always as asked."""
+    chance = random.Random(5)
+    words = ["".join(letters) for letters in itertools.product("bdgk", "aeo", "lm")]
+    sources = [" ".join(chance.choices(words, k=chance.randint(1, 4))) for _ in range(3000)]
+    tagged.write(tmp_path)
+    for name, lines in (("train", sources[:2900]), ("valid", sources[2900:])):
+        for mark in ("", "x", "y"):
+            text = "".join(" ".join(mark + word for word in line.split()) + "\n" for line in lines)
+            (tmp_path / f"{name}{mark}").write_text(text)
+    files = [
+        f"data.{where}.{i}.{key}"
+        for where in ("train", "valid", "test")
+        for i in (0, 1)
+        for key in ("source", "target")
+    ]
+    names = ["train", "trainx", "train", "trainy", *(["valid", "validx", "valid", "validy"] * 2)]
+    changes = [f"{key}={name}" for key, name in zip(files, names, strict=True)]
+    changes += ["train.steps=1000", "train.batch_tokens=1024", "train.validate_every=1000", "train.save_every=500"]
+    changes += [
+        "model.width=48",
+        "model.feedforward=96",
+        "model.attention.heads=4",
+        "model.dropout=0.0",
+        "average.count=1",
+    ]
+    changes += ["bpe.size=320", "train.label_smoothing=0", "train.valid_lines=100"]
+    run = RunFolder(tmp_path / "run")
+    list(run_stages(recipe(tmp_path, *changes), run, choose(last="average")))
+    translator = load_translator(run.path, device="cpu")
+    asked = [Request(line, tag=tag) for line in sources[2900:2950] for tag in ("<2xx>", "<2yy>")]
+    found = translator.translate(asked)
+    assert all(word[0] == request.tag[2] for request, text in zip(asked, found, strict=True) for word in text.split())
+    expected = [" ".join(request.tag[2] + word for word in request.source.split()) for request in asked]
+    assert sum(map(str.__eq__, found, expected)) >= 0.95 * len(expected)
