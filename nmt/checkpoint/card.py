@@ -11,8 +11,10 @@ from nmt.checkpoint.header import read_shapes
 from nmt.checkpoint.layout import Description, Parent
 from nmt.files import write_text_whole
 from nmt.score.metric import Score
+from nmt.subwords.vocabulary import Vocabulary
 
 NamedScore = tuple[str, Score]
+NEEDED = "; every line to translate needs one"
 
 
 def write_card(folder: Path, scores: Sequence[NamedScore] = ()) -> None:
@@ -22,16 +24,19 @@ def write_card(folder: Path, scores: Sequence[NamedScore] = ()) -> None:
     """
     description = layout.read_description(folder)
     numbers = sum(prod(shape) for shape in read_shapes(folder / layout.WEIGHTS).values())
-    write_text_whole(folder / layout.CARD, card(description, numbers, scores))
+    tags = tuple(Vocabulary.load(folder / description.source_vocabulary).tags)
+    write_text_whole(folder / layout.CARD, card(description, numbers, scores, tags))
 
 
-def card(description: Description, numbers: int, scores: Sequence[NamedScore] = ()) -> str:
-    """The card's Markdown; `numbers` is how many the weights are."""
+def card(description: Description, numbers: int, scores: Sequence[NamedScore] = (), tags: Sequence[str] = ()) -> str:
+    """The card's Markdown; `numbers` is how many the weights are, `tags` are those of its vocabulary."""
     languages, origin = description.languages, description.origin
+    asking = f" --tag '{tags[0]}'" if description.needs_tag and tags else ""
     facts = [
         ("Languages", f"{languages.source} → {languages.target}"),
         ("Model", f"{description.model.kind}, {numbers:,} parameters"),
         ("Vocabulary", _vocabulary(description)),
+        *([("Tags", f"{', '.join(f'`{tag}`' for tag in tags)}{NEEDED * description.needs_tag}")] if tags else []),
         ("Longest source", f"{description.max_source_tokens} subwords; longer lines are split and rejoined"),
         ("Training data", ", ".join(origin.corpora) or "unknown"),
         ("Training pairs", f"{origin.training_pairs:,}" if origin.training_pairs else "unknown"),
@@ -49,7 +54,7 @@ def card(description: Description, numbers: int, scores: Sequence[NamedScore] = 
         "",
         "This folder alone translates raw text, one sentence a line:",
         "",
-        "    nmt translate THIS_FOLDER < input.txt > output.txt",
+        f"    nmt translate THIS_FOLDER{asking} < input.txt > output.txt",
         "",
         "## Scores",
         "",

@@ -6,9 +6,11 @@ from math import prod
 from pathlib import Path
 
 from nmt.checkpoint import layout
+from nmt.checkpoint.card import NEEDED
 from nmt.checkpoint.header import read_shapes
 from nmt.errors import ModelError
 from nmt.files import sha256
+from nmt.subwords.vocabulary import Vocabulary
 
 Row = tuple[str, ...]
 
@@ -26,6 +28,7 @@ def about(model: Path) -> list[Row]:
         ("parameters", f"{sum(prod(shape) for shape in shapes.values()):,} in {len(shapes)} tensors"),
         *((f"model.{key}", _value(value)) for key, value in settings.items()),
         ("vocabulary", f"{description.source_size:,} source, {description.target_size:,} target"),
+        *_tags(folder, description),
         ("shared", _value(description.shared_vocabulary)),
         *((name, _intact(folder / name, digest)) for name, digest in description.vocabulary_sha256.items()),
         ("longest source", f"{description.max_source_tokens} ids, end mark included"),
@@ -60,6 +63,15 @@ def checkpoints(model: Path) -> list[Row]:
         marks += [] if (path / layout.RESUME).is_dir() else ["cannot be gone on from"]
         rows.append((path.name, *numbers, ", ".join(marks)))
     return rows
+
+
+def _tags(folder: Path, description: layout.Description) -> list[Row]:
+    """The tags of the source vocabulary, where there are some and the file can be read."""
+    try:
+        tags = Vocabulary.load(folder / description.source_vocabulary).tags
+    except ModelError:
+        return []
+    return [("tags", f"{', '.join(tags)}{NEEDED * description.needs_tag}")] if tags else []
 
 
 def _intact(path: Path, digest: str) -> str:

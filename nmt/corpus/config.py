@@ -37,7 +37,7 @@ def _sentence_tag(value: str) -> str:
 SetTag = Annotated[
     Annotated[str, AfterValidator(_sentence_tag)] | None,
     Field(
-        description='Put before every source sentence, such as "<2de>"; nmt translate --to de, or --tag, does it again.'
+        description="Put before every source sentence, such as `<2de>`; nmt translate --to de, or --tag, does so too."
     ),
 ]
 SetSource = Annotated[
@@ -205,8 +205,8 @@ class DataConfig(Config):
     train: tuple[SourceConfig, ...] = Field(min_length=1)
     """Training corpora, [[data.train]] once for each."""
     valid: ValidConfig
-    """Held-out pairs that steer training: validation loss and BLEU. Several sets, each a [[data.valid]], are scored by
-    themselves, and the mean of their scores counts."""
+    """Held-out pairs that steer training: validation loss and BLEU. Several sets, [[data.valid]] once for each, are
+    scored one by one, and the mean of their scores counts."""
     test: tuple[TestSetConfig, ...] = ()
     """Test sets, [[data.test]] once for each; translated and scored at the end."""
     download: tuple[DownloadConfig, ...] = ()

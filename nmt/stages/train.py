@@ -226,7 +226,7 @@ def compared_settings(recipe: Recipe, run: RunFolder, description: Description) 
             "seed": recipe.seed,
             "corpora": [[count, weight] for count, weight in corpora_of(run, recipe.train.corpus_temperature)],
             "model": {key: value for key, value in model.items() if key not in shape},
-            "train": recipe.train.model_dump(mode="json"),
+            "train": recipe.train.model_dump(mode="json", exclude={"start_from"}),  # its weights are fixed
         },
     }
 

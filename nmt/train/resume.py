@@ -19,6 +19,7 @@ ORDER = (  # these put the data in another order
     "train.accumulate",
     "train.max_source_tokens",
     "train.max_target_tokens",
+    "train.corpus_temperature",
 )
 FREE = (  # when training ends, what it reports and keeps, where it runs: not worth a word
     "train.steps",
@@ -34,7 +35,6 @@ FREE = (  # when training ends, what it reports and keeps, where it runs: not wo
     "train.max_bad_steps",
     "train.device",
     "train.threads",
-    "train.start_from",  # its weights count, wherever they lie
 )
 
 

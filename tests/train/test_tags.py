@@ -16,6 +16,7 @@ from train.runs import recipe
 from nmt.batches.shards import Shard
 from nmt.checkpoint.layout import read_description
 from nmt.checkpoint.load import load_translator
+from nmt.checkpoint.report import about
 from nmt.errors import NmtError, RecipeError
 from nmt.events import Caution, Event, Notice
 from nmt.files import read_json
@@ -200,6 +201,8 @@ def test_fine_tuning_adds_tags_behind_the_parents_pieces(toys: Path, tmp_path: P
     assert ours[: len(old)].equal(theirs) and ours[len(old)].abs().sum() > 0
     assert after.rescore(["ab"], ["ab"], tag="<2zz>")[0].score != before.rescore(["ab"], ["ab"], tag="<2yy>")[0].score
     assert read_description(run.model).needs_tag
+    assert ("tags", "<2xx>, <2yy>, <2zz>; every line to translate needs one") in about(run.path)
+    assert "`<2zz>`; every line to translate needs one" in (run.model / "README.md").read_text()
     assert any(isinstance(event, Validation) for event in events)
 
 
