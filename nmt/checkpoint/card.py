@@ -9,6 +9,7 @@ from pathlib import Path
 from nmt.checkpoint import layout
 from nmt.checkpoint.header import read_shapes
 from nmt.checkpoint.layout import Description, Parent
+from nmt.errors import ModelError
 from nmt.files import write_text_whole
 from nmt.score.metric import Score
 from nmt.subwords.vocabulary import Vocabulary
@@ -24,8 +25,15 @@ def write_card(folder: Path, scores: Sequence[NamedScore] = ()) -> None:
     """
     description = layout.read_description(folder)
     numbers = sum(prod(shape) for shape in read_shapes(folder / layout.WEIGHTS).values())
-    tags = tuple(Vocabulary.load(folder / description.source_vocabulary).tags)
-    write_text_whole(folder / layout.CARD, card(description, numbers, scores, tags))
+    write_text_whole(folder / layout.CARD, card(description, numbers, scores, tags_of(folder, description)))
+
+
+def tags_of(folder: Path, description: Description) -> tuple[str, ...]:
+    """The tags that the folder's source vocabulary knows; none where it can't be read, which loading will tell."""
+    try:
+        return tuple(Vocabulary.load(folder / description.source_vocabulary).tags)
+    except ModelError:
+        return ()
 
 
 def card(description: Description, numbers: int, scores: Sequence[NamedScore] = (), tags: Sequence[str] = ()) -> str:

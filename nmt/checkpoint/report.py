@@ -6,11 +6,10 @@ from math import prod
 from pathlib import Path
 
 from nmt.checkpoint import layout
-from nmt.checkpoint.card import NEEDED
+from nmt.checkpoint.card import NEEDED, tags_of
 from nmt.checkpoint.header import read_shapes
 from nmt.errors import ModelError
 from nmt.files import sha256
-from nmt.subwords.vocabulary import Vocabulary
 
 Row = tuple[str, ...]
 
@@ -67,10 +66,7 @@ def checkpoints(model: Path) -> list[Row]:
 
 def _tags(folder: Path, description: layout.Description) -> list[Row]:
     """The tags of the source vocabulary, where there are some and the file can be read."""
-    try:
-        tags = Vocabulary.load(folder / description.source_vocabulary).tags
-    except ModelError:
-        return []
+    tags = tags_of(folder, description)
     return [("tags", f"{', '.join(tags)}{NEEDED * description.needs_tag}")] if tags else []
 
 
