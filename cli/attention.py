@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, Optional
 
 import typer
 
 from . import show
-from .options import Device, ModelFolder, Quiet, Threads
+from .options import Device, ModelFolder, Quiet, TagOption, Threads, To, asked_tag
 from .translate import Beam
 
 if TYPE_CHECKING:
     from nmt.analysis.look import Look
     from nmt.analysis.page import Choice
+    from nmt.search.translate import Translator
 
 Sentence = Annotated[
     Optional[str],  # noqa: UP045
@@ -88,6 +91,8 @@ def attention(
     heads: Heads = False,
     source: Source = None,
     beam: Beam = None,
+    to: To = None,
+    tag: TagOption = None,
     device: Device = "auto",
     threads: Threads = None,
     quiet: Quiet = False,
@@ -110,7 +115,8 @@ def attention(
             raise typer.BadParameter("--heads takes --source FILE and --target FILE, and no SENTENCE")
         if form not in {None, "json"}:
             raise typer.BadParameter(f"--heads gives a table, or numbers with --format json; {form} is for a SENTENCE")
-        _study(model, source, target, form or _form(output), output or "-", device, threads)
+        load = partial(_loaded, model, device, threads, asked_tag(to, tag))
+        _study(load, source, target, form or _form(output), output or "-")
         return
     if sentence is None:
         raise typer.BadParameter("a SENTENCE is missing, in quotes")
@@ -121,9 +127,8 @@ def attention(
     form = form or _form(output)
     from nmt.analysis.look import look
     from nmt.analysis.page import Choice
-    from nmt.checkpoint.load import load_translator
 
-    translator = load_translator(model, device, threads)
+    translator = _loaded(model, device, threads, asked_tag(to, tag))
     found = look(translator, sentence, target, beam=beam)
     choice = Choice(kind or "cross", _index(layer), _index(head), "words" if words else "subwords")
     _check(found, choice)
@@ -133,13 +138,21 @@ def attention(
         show.say(f"wrote {place}")
 
 
-def _study(model: Path, source: str, target: str, form: str, output: str, device: str, threads: int | None) -> None:
+def _loaded(model: Path, device: str, threads: int | None, tag: str) -> Translator:
+    """The model, which puts `tag` before every sentence."""
+    from nmt.checkpoint.load import load_translator
+
+    translator = load_translator(model, device, threads)
+    translator.tags = replace(translator.tags, default=tag)
+    return translator
+
+
+def _study(load: Callable[[], Translator], source: str, target: str, form: str, output: str) -> None:
     """The table of all heads, or JSON."""
     import json
 
     from nmt.analysis.heads import as_json, table
     from nmt.analysis.importance import Studied, study
-    from nmt.checkpoint.load import load_translator
     from nmt.corpus.lines import open_lines, read_lines
     from nmt.score.report import table as aligned
 
@@ -147,7 +160,7 @@ def _study(model: Path, source: str, target: str, form: str, output: str, device
     found: list[Studied] = []
 
     def shown() -> Iterator[object]:
-        for event in study(load_translator(model, device, threads), *sides):
+        for event in study(load(), *sides):
             if isinstance(event, Studied):
                 found.append(event)
             else:

@@ -62,6 +62,32 @@ OnBadBytes = Annotated[
         "--on-bad-bytes", help="Invalid UTF-8: stop and name file, line and byte, or put U+FFFD in its place and count."
     ),
 ]
+To = Annotated[
+    str | None,
+    typer.Option(
+        "--to",
+        metavar="LANG",
+        show_default=False,
+        help="Language to translate to, of a model with tags: de is --tag '<2de>'.",
+    ),
+]
+TagOption = Annotated[
+    str | None,
+    typer.Option(
+        "--tag", metavar="TAG", show_default=False, help="Tag before every line, of a model that was trained with tags."
+    ),
+]
+
+
+def asked_tag(to: str | None, tag: str | None) -> str:
+    """The tag that the two options ask for, or nothing."""
+    if to and tag:
+        raise typer.BadParameter(f"--to {to} is a tag of its own; leave --tag out")
+    from nmt.search.control.request import tag_of
+
+    return tag_of(to) if to else tag or ""
+
+
 Device = Annotated[str, typer.Option("--device", metavar="NAME", help="auto, cpu, cuda or cuda:N.")]
 Threads = Annotated[
     int | None,

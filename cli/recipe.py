@@ -43,6 +43,12 @@ def new(
     name: Annotated[
         str, typer.Option(metavar="NAME", show_default=False, help="Name of the run; otherwise the recipe's.")
     ] = "",
+    start_from: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="MODEL", show_default=False, help="Fine-tune this model: its languages, vocabulary and sizes."
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of every random choice.")] = 1,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what is there.")] = False,
     quiet: Quiet = False,
@@ -65,6 +71,7 @@ def new(
         target_lang,
         name,
         seed,
+        start_from,
     )
     show.progress(propose(wish, output, overwrite))
     show.say(f"next: nmt recipe check {output}    look for problems before anything slow starts")

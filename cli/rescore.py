@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import typer
 
 from . import show
-from .options import Device, ModelFolder, OnBadBytes, Output, Quiet, Threads
+from .options import Device, ModelFolder, OnBadBytes, Output, Quiet, TagOption, Threads, To, asked_tag
 from .translate import BatchTokens, Buffer, Precision
 
 Source = Annotated[
@@ -37,6 +37,8 @@ def rescore(
     batch_tokens: BatchTokens = None,
     buffer: Buffer = None,
     precision: Precision = None,
+    to: To = None,
+    tag: TagOption = None,
     on_bad_bytes: OnBadBytes = "error",
     device: Device = "auto",
     threads: Threads = None,
@@ -63,6 +65,7 @@ def rescore(
             output,
             form=form,
             on_bad_bytes=on_bad_bytes,
+            tag=asked_tag(to, tag),
             length_penalty=length_penalty,
             batch_tokens=batch_tokens,
             buffer_lines=buffer,

@@ -270,6 +270,8 @@ def _validation(event: Any) -> str:
         value = getattr(event, name, None)
         if value is not None:
             parts.append(f"{label} {value:.2f}")
+    for name, scores in getattr(event, "sets", {}).items():
+        parts.append(f"{name} {' '.join(f'{value:.2f}' for value in scores.values())}")
     if event.best:
         parts.append("the best so far")
     return f"train: update {event.step:,}: validation {', '.join(parts)}"

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, Literal, Optional
 
 import typer
 
 from . import control, show
-from .options import Device, Input, Models, OnBadBytes, Output, Quiet, Threads, count
+from .options import Device, Input, Models, OnBadBytes, Output, Quiet, TagOption, Threads, To, asked_tag, count
 
 
 def average_penalty(text: str) -> str:
@@ -156,6 +157,8 @@ def translate(
     seed: control.Seed = None,
     mbr: control.Mbr = None,
     alignment: control.Alignment = False,
+    to: To = None,
+    tag: TagOption = None,
     on_bad_bytes: OnBadBytes = "error",
     device: Device = "auto",
     threads: Threads = None,
@@ -182,7 +185,7 @@ def translate(
     from nmt.checkpoint.ensemble import load_together
     from nmt.search.files import translate_file
 
-    asked = control.asked_of_all(require, forbid, glossary, protect, keep)
+    asked = replace(control.asked_of_all(require, forbid, glossary, protect, keep), tag=asked_tag(to, tag))
     translator = load_together(models, device, threads)
     show.awaits(input_)
     show.progress(

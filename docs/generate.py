@@ -22,7 +22,7 @@ from typer.models import ArgumentInfo, OptionInfo
 
 from nmt.model.config import PRESETS, UNSHAPED, TransformerConfig
 from nmt.recipe import Recipe
-from nmt.stages.stage import STAGES
+from nmt.stages.stage import PARENT, STAGES
 from nmt.train.resume import FREE, ORDER
 
 FOLDER = Path(__file__).parent
@@ -132,7 +132,7 @@ def keys() -> str:
         kinds[config] = one_of_several
     parts = []
     for config, where in places.items():
-        heading = ", ".join(f"`{place}`" for place in where) if where != [""] else "Top of the file"
+        heading = ", ".join(f"`{place}`" for place in dict.fromkeys(where)) if where != [""] else "Top of the file"
         if kinds[config]:
             heading += f': kind `"{config.model_fields["kind"].default}"`'
         rows = [_key(name, field) for name, field in config.model_fields.items()]
@@ -254,7 +254,7 @@ def resume() -> str:
     keys = [
         f"train.{name}" for config in _configs(Recipe.model_fields["train"].annotation) for name in config.model_fields
     ]
-    told = [key for key in keys if key not in (*FREE, *ORDER)] + sorted(
+    told = [key for key in keys if key not in (*FREE, *ORDER, PARENT)] + sorted(
         f"model.{name}" for name in UNSHAPED - {"preset"}
     )
     free, order, rest = (", ".join(f"`{key}`" for key in some if key != "corpora") for some in (FREE, ORDER, told))
@@ -264,7 +264,7 @@ def resume() -> str:
         (f"{order}, the corpora's sizes and weights", "the same, and the epoch begins again in its new order"),
         (
             "the rest of `[model]`, `[languages]`, `preprocess.normalization`, `preprocess.moses`, "
-            "`train.optimizer.kind`, the vocabulary, the training pairs",
+            f"`train.optimizer.kind`, the vocabulary, the training pairs, the weights of `{PARENT}`",
             "refused: these weights mean nothing to the new settings",
         ),
     ]

@@ -41,6 +41,10 @@ ELSEWHERE = {  # what other toolkits call some keys
     "hidden_size": "width in [model]",
     "layers": "encoder_layers and decoder_layers in [model]",
     "heads": "heads in [model.attention]",
+    "finetune_from_model": "start_from in [train]",
+    "pretrained_model": "start_from in [train]",
+    "train_from": "start_from in [train]",
+    "from": "start_from in [train]",
     "lowercase": "lowercase of a metric in [score]",
 }
 
@@ -68,6 +72,8 @@ class Recipe(Config):
             raise ValueError(
                 '[model] tie_embeddings = "all" needs [bpe] shared = true; "target" works with separate ones'
             )
+        if problem := self.data.untagged(others=self.train.start_from is not None):
+            raise ValueError(f"[data] {problem}")
         return self
 
 

@@ -123,7 +123,7 @@ def models_at(config: type[BaseModel], location: Sequence[str | int]) -> list[ty
                 children.extend(_models_in(model.model_fields[part].annotation))
             elif _tag(model) == part:
                 children.append(model)
-        models = children
+        models = children or models  # a tag of a union of tables and lists of tables names none of them
     return models
 
 

@@ -73,6 +73,7 @@ def look(translator: Translator, source: str, target: str | None = None, **setti
     if is_blank(source):
         raise DataError("the sentence is blank: there is nothing to look at", "give a sentence")
     source_ids = translator.source_vocabulary.encode(translator.source_cleaner.clean(source))
+    source_ids = [*translator.tags.lead(), *source_ids]
     _check_length("sentence", len(source_ids) + 1, translator.max_source_tokens)
     given = target is not None
     if target is None:

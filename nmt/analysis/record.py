@@ -128,7 +128,8 @@ def _tests(path: Path, recipe: Mapping[str, Any]) -> Iterator[TestSet]:
         entry = scored.get(name, {})
         scores, warnings = tuple(entry.get("scores", ())), tuple(entry.get("warnings", ()))
         try:
-            lines = _lines(path / "translations" / f"{name}.{target}.jsonl", settings)
+            language = settings.get("target_language") or target
+            lines = _lines(path / "translations" / f"{name}.{language}.jsonl", settings)
             yield TestSet(name, lines, "", scores, warnings)
         except DataError as error:
             yield TestSet(name, (), error.problem, scores, warnings)

@@ -8,11 +8,14 @@ from pathlib import Path
 
 from nmt.checkpoint import layout
 from nmt.checkpoint.header import read_shapes
-from nmt.checkpoint.layout import Description
+from nmt.checkpoint.layout import Description, Parent
+from nmt.errors import ModelError
 from nmt.files import write_text_whole
 from nmt.score.metric import Score
+from nmt.subwords.vocabulary import Vocabulary
 
 NamedScore = tuple[str, Score]
+NEEDED = "; every line to translate needs one"
 
 
 def write_card(folder: Path, scores: Sequence[NamedScore] = ()) -> None:
@@ -22,20 +25,31 @@ def write_card(folder: Path, scores: Sequence[NamedScore] = ()) -> None:
     """
     description = layout.read_description(folder)
     numbers = sum(prod(shape) for shape in read_shapes(folder / layout.WEIGHTS).values())
-    write_text_whole(folder / layout.CARD, card(description, numbers, scores))
+    write_text_whole(folder / layout.CARD, card(description, numbers, scores, tags_of(folder, description)))
 
 
-def card(description: Description, numbers: int, scores: Sequence[NamedScore] = ()) -> str:
-    """The card's Markdown; `numbers` is how many the weights are."""
+def tags_of(folder: Path, description: Description) -> tuple[str, ...]:
+    """The tags that the folder's source vocabulary knows; none where it can't be read, which loading will tell."""
+    try:
+        return tuple(Vocabulary.load(folder / description.source_vocabulary).tags)
+    except ModelError:
+        return ()
+
+
+def card(description: Description, numbers: int, scores: Sequence[NamedScore] = (), tags: Sequence[str] = ()) -> str:
+    """The card's Markdown; `numbers` is how many the weights are, `tags` are those of its vocabulary."""
     languages, origin = description.languages, description.origin
+    asking = f" --tag '{tags[0]}'" if description.needs_tag and tags else ""
     facts = [
         ("Languages", f"{languages.source} → {languages.target}"),
         ("Model", f"{description.model.kind}, {numbers:,} parameters"),
         ("Vocabulary", _vocabulary(description)),
+        *([("Tags", f"{', '.join(f'`{tag}`' for tag in tags)}{NEEDED * description.needs_tag}")] if tags else []),
         ("Longest source", f"{description.max_source_tokens} subwords; longer lines are split and rejoined"),
         ("Training data", ", ".join(origin.corpora) or "unknown"),
         ("Training pairs", f"{origin.training_pairs:,}" if origin.training_pairs else "unknown"),
         ("Checkpoints", _steps(origin.steps)),
+        *([("Fine-tuned from", _parent(origin.parent))] if origin.parent else []),
         ("Recipe", f"{origin.name or 'unknown'} (fingerprint {origin.recipe or 'unknown'}, seed {origin.seed})"),
         ("Made with", f"nmt {description.nmt}"),
     ]
@@ -48,7 +62,7 @@ def card(description: Description, numbers: int, scores: Sequence[NamedScore] = 
         "",
         "This folder alone translates raw text, one sentence a line:",
         "",
-        "    nmt translate THIS_FOLDER < input.txt > output.txt",
+        f"    nmt translate THIS_FOLDER{asking} < input.txt > output.txt",
         "",
         "## Scores",
         "",
@@ -74,6 +88,10 @@ def _steps(steps: tuple[int, ...]) -> str:
     if len(steps) == 1:
         return f"step {steps[0]:,}"
     return f"mean of steps {', '.join(f'{step:,}' for step in steps)}"
+
+
+def _parent(parent: Parent) -> str:
+    return f"{parent.name} ({_steps(parent.steps)}, weights sha256 {parent.weights_sha256[:16]})"
 
 
 def _scores(scores: Sequence[NamedScore]) -> list[str]:

@@ -41,4 +41,5 @@ def load_together(models: Sequence[Path | str], device: str = "auto", threads: i
         max_source_tokens=min(translator.max_source_tokens for translator in loaded),
         settings=loaded[0].settings,
         device=loaded[0].device,
+        needs_tag=any(translator.tags.needed for translator in loaded),
     )

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field, ValidationError
+from pydantic import Field, SerializerFunctionWrapHandler, ValidationError, model_serializer
 
 from nmt import __version__
 from nmt.corpus.config import LanguagesConfig, TextConfig
@@ -39,6 +39,17 @@ OPTIMIZER, RNG, STATE = "optimizer.safetensors", "rng.safetensors", "state.json"
 BEST, LAST = "best.json", "last.json"
 
 
+class Parent(Config):
+    """The model that a fine-tuning started from."""
+
+    name: str
+    """Name of its recipe, or of its folder."""
+    steps: tuple[int, ...] = ()
+    """Its own steps."""
+    weights_sha256: str
+    """Digest of its weights."""
+
+
 class Origin(Config):
     """Where a model's weights come from: what its card and `nmt checkpoint show` tell."""
 
@@ -54,6 +65,13 @@ class Origin(Config):
     """Update of the checkpoint, or those of the checkpoints that were averaged."""
     recipe: str = ""
     """Fingerprint of the recipe."""
+    parent: Parent | None = None
+    """What training started from, if not from random weights."""
+
+    @model_serializer(mode="wrap")
+    def _without_nothing(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """A model that has no parent doesn't say so: versions of before read it."""
+        return {key: value for key, value in write(self).items() if key != "parent" or value is not None}
 
 
 class Description(Config):
@@ -75,6 +93,13 @@ class Description(Config):
     max_source_tokens: int = Field(ge=2)
     """Longest source in subword ids, the end mark included; longer lines are split before translating."""
     origin: Origin = Origin()
+    needs_tag: bool = False
+    """Every training sentence had a tag, so that a line to translate needs one; the vocabulary knows them."""
+
+    @model_serializer(mode="wrap")
+    def _without_nothing(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """A model without tags doesn't speak of them: versions of before read it."""
+        return {key: value for key, value in write(self).items() if key != "needs_tag" or value}
 
     @property
     def source_vocabulary(self) -> str:

@@ -128,4 +128,5 @@ def build_translator(
         max_source_tokens=description.translate.max_source_tokens or description.max_source_tokens,
         settings=description.translate,
         device=device,
+        needs_tag=description.needs_tag,
     )

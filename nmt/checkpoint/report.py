@@ -6,6 +6,7 @@ from math import prod
 from pathlib import Path
 
 from nmt.checkpoint import layout
+from nmt.checkpoint.card import NEEDED, tags_of
 from nmt.checkpoint.header import read_shapes
 from nmt.errors import ModelError
 from nmt.files import sha256
@@ -26,6 +27,7 @@ def about(model: Path) -> list[Row]:
         ("parameters", f"{sum(prod(shape) for shape in shapes.values()):,} in {len(shapes)} tensors"),
         *((f"model.{key}", _value(value)) for key, value in settings.items()),
         ("vocabulary", f"{description.source_size:,} source, {description.target_size:,} target"),
+        *_tags(folder, description),
         ("shared", _value(description.shared_vocabulary)),
         *((name, _intact(folder / name, digest)) for name, digest in description.vocabulary_sha256.items()),
         ("longest source", f"{description.max_source_tokens} ids, end mark included"),
@@ -33,6 +35,11 @@ def about(model: Path) -> list[Row]:
         *((f"translate.{key}", _value(value)) for key, value in description.translate.model_dump(mode="json").items()),
         ("steps", ", ".join(f"{step:,}" for step in origin.steps) or "unknown"),
         ("recipe", origin.name or "unknown"),
+        *(
+            [("started from", f"{origin.parent.name}, weights sha256 {origin.parent.weights_sha256[:16]}…")]
+            if origin.parent
+            else []
+        ),
         ("training pairs", f"{origin.training_pairs:,}" if origin.training_pairs else "unknown"),
         ("written by", f"nmt {description.nmt}, format {description.format}"),
     ]
@@ -55,6 +62,12 @@ def checkpoints(model: Path) -> list[Row]:
         marks += [] if (path / layout.RESUME).is_dir() else ["cannot be gone on from"]
         rows.append((path.name, *numbers, ", ".join(marks)))
     return rows
+
+
+def _tags(folder: Path, description: layout.Description) -> list[Row]:
+    """The tags of the source vocabulary, where there are some and the file can be read."""
+    tags = tags_of(folder, description)
+    return [("tags", f"{', '.join(tags)}{NEEDED * description.needs_tag}")] if tags else []
 
 
 def _intact(path: Path, digest: str) -> str:

@@ -28,6 +28,27 @@ def _language_code(value: str) -> str:
 Language = Annotated[str, AfterValidator(_language_code)]
 
 
+def _sentence_tag(value: str) -> str:
+    if not re.fullmatch(r"<[^\s<>]+>", value) or re.fullmatch(r"<(s|/s|unk|pad|0x[0-9A-F]{2})>", value):
+        raise ValueError("a tag is a name in angle brackets, such as <2de>; <s>, </s>, <unk>, <pad>, <0x41> are taken")
+    return value
+
+
+SetTag = Annotated[
+    Annotated[str, AfterValidator(_sentence_tag)] | None,
+    Field(
+        description="Put before every source sentence, such as `<2de>`; nmt translate --to de, or --tag, does so too."
+    ),
+]
+SetSource = Annotated[
+    Language | None, Field(description="Language of this source side, where it isn't that of [languages].")
+]
+SetTarget = Annotated[
+    Language | None,
+    Field(description="Language of this target side, where it isn't that of [languages]; scores go by it."),
+]
+
+
 class LanguagesConfig(Config):
     """The language codes of both sides, such as en and de; zh-TW or pt_BR are fine too."""
 
@@ -47,6 +68,9 @@ class PlainConfig(Config):
     """File of target sentences."""
     weight: float = Field(1.0, gt=0)
     """How many times the corpus counts in an epoch, beside the other corpora."""
+    tag: SetTag = None
+    source_language: SetSource = None
+    target_language: SetTarget = None
 
     def files(self) -> tuple[Path, ...]:
         """Every file that is read."""
@@ -71,6 +95,9 @@ class TsvConfig(Config):
     """Column of the target sentence, from 1."""
     weight: float = Field(1.0, gt=0)
     """How many times the corpus counts in an epoch, beside the other corpora."""
+    tag: SetTag = None
+    source_language: SetSource = None
+    target_language: SetTarget = None
 
     def files(self) -> tuple[Path, ...]:
         """Every file that is read."""
@@ -95,6 +122,18 @@ SourceConfig = Annotated[
 ]
 
 
+def _one_or_several(value: Any) -> str:
+    return "several" if isinstance(value, list | tuple) else _source_kind(value)
+
+
+ValidConfig = Annotated[
+    Annotated[PlainConfig, Tag("plain")]
+    | Annotated[TsvConfig, Tag("tsv")]
+    | Annotated[Annotated[tuple[SourceConfig, ...], Field(min_length=1)], Tag("several")],
+    Discriminator(_one_or_several),
+]
+
+
 class TestSetConfig(Config):
     """A test set: source sentences and one or several references, scored as raw text."""
 
@@ -106,6 +145,9 @@ class TestSetConfig(Config):
     """File of source sentences."""
     target: tuple[Path, ...] = Field(min_length=1)
     """File of reference translations, or a list of several such files."""
+    tag: SetTag = None
+    source_language: SetSource = None
+    target_language: SetTarget = None
 
     @field_validator("target", mode="before")
     @classmethod
@@ -162,16 +204,39 @@ class DataConfig(Config):
 
     train: tuple[SourceConfig, ...] = Field(min_length=1)
     """Training corpora, [[data.train]] once for each."""
-    valid: SourceConfig
-    """Held-out pairs that steer training: validation loss and BLEU."""
+    valid: ValidConfig
+    """Held-out pairs that steer training: validation loss and BLEU. Several sets, [[data.valid]] once for each, are
+    scored one by one, and the mean of their scores counts."""
     test: tuple[TestSetConfig, ...] = ()
     """Test sets, [[data.test]] once for each; translated and scored at the end."""
     download: tuple[DownloadConfig, ...] = ()
     """Where the files can be had, [[data.download]] once for each; only `nmt download RECIPE` fetches them."""
 
+    @property
+    def valid_sets(self) -> tuple[PlainConfig | TsvConfig, ...]:
+        """The validation sets, nearly always one."""
+        return self.valid if isinstance(self.valid, tuple) else (self.valid,)
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """The tags of the training corpora, each once, in order."""
+        return tuple(dict.fromkeys(corpus.tag for corpus in self.train if corpus.tag))
+
+    def untagged(self, others: bool = False) -> str:
+        """What is wrong with the tag of a held-out set, or nothing; with `others`, the model may know more tags."""
+        needed = all(corpus.tag for corpus in self.train)
+        sets = [("valid", valid.tag) for valid in self.valid_sets] + [(test.name, test.tag) for test in self.test]
+        for name, tag in sets:
+            if tag is None and needed:
+                return f"every training corpus has a tag, and {name} has none; one of {', '.join(self.tags)} is needed"
+            if tag is not None and tag not in self.tags and not others:
+                known = f"they are {', '.join(self.tags)}" if self.tags else "none has one"
+                return f"{name}: tag {tag} is not one of the training corpora's; {known}"
+        return ""
+
     def files(self) -> tuple[Path, ...]:
         """Every file of every set, each once, in order."""
-        sets = (*self.train, self.valid, *self.test)
+        sets = (*self.train, *self.valid_sets, *self.test)
         return tuple(dict.fromkeys(file for entry in sets for file in entry.files()))
 
     @model_validator(mode="after")

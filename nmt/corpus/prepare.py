@@ -7,7 +7,7 @@ kept as one digest a line. The work on pairs runs on every core, and the output 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import islice
@@ -34,6 +34,8 @@ class Corpus:
 
     source: Source
     weight: float = 1.0
+    tag: str | None = None
+    """What is put before its source sentences: only told in the report, the text stays as it is."""
 
 
 @dataclass
@@ -42,6 +44,7 @@ class Tally:
 
     name: str
     weight: float = 1.0
+    tag: str | None = None
     read: int = 0
     kept: int = 0
     dropped: Counter[str] = field(default_factory=Counter)
@@ -65,40 +68,46 @@ class Tally:
         """The corpus' entry in report.json."""
         values = {"name": self.name, "weight": self.weight, "read": self.read, "kept": self.kept}
         bad = self.bad["bad bytes"]
+        if self.tag:
+            values["tag"] = self.tag
         return {**values, "dropped": dict(self.dropped), "bad_bytes": bad, "examples": self.examples}
 
 
 def prepare(
     folder: Path,
     train: Sequence[Corpus],
-    valid: Source,
+    valid: Source | Sequence[Corpus],
     held_out: Sequence[tuple[Path, ...]],
     cleaners: tuple[Cleaner, Cleaner],
     filters: Filters,
     *,
     on_bad_bytes: str = "error",
     truecase: bool = False,
+    truecase_models: Mapping[str, Path] | None = None,
     workers: int | None = None,
 ) -> Iterator[Event]:
     """Write train.source, train.target, valid.source, valid.target and report.json into `folder`.
 
     `held_out`: for each test set its source file and its references. `cleaners`: of the source and the target side.
-    `truecase`: learn a model of each side on the kept text, write truecase.source and truecase.target, and apply them.
+    `truecase`: learn a model of each side on the kept text, write truecase.source and truecase.target, and apply them;
+    `truecase_models` names those of "source" and "target" where there are some to be used instead.
     `workers`: processes; None is one for each core. Corpora stay in order and contiguous. Raises DataError for sides
     out of step, bad bytes (unless `on_bad_bytes` is "replace"), missing columns, and when no pair is left.
     """
     for files in held_out:
         check_counts(files)
-    held = _valid_pairs(folder, valid, cleaners, on_bad_bytes)
-    yield from _say(held, "valid")
-    if not held.kept:
-        raise DataError(f"{held.name}: no validation pair is left: {held.summary()}", "check [data.valid]")
+    sets = list(valid) if isinstance(valid, Sequence) else [Corpus(valid)]
+    held = _valid_pairs(folder, sets, cleaners, on_bad_bytes)
+    for one in held:
+        yield from _say(one, "valid")
+        if not one.kept:
+            raise DataError(f"{one.name}: no validation pair is left: {one.summary()}", "check [data.valid]")
     judge = Judge(cleaners, filters, *_held_out(folder, held_out, cleaners, filters))
     seen = Seen() if filters.drop_duplicates else None
     tallies = []
     with open_lines(folder / "train.source") as source, open_lines(folder / "train.target") as target:
         for corpus in train:
-            tally = Tally(corpus.source.name, corpus.weight)
+            tally = Tally(corpus.source.name, corpus.weight, corpus.tag)
             yield from _train_pairs(corpus.source, tally, judge, seen, (source, target), on_bad_bytes, workers)
             yield from _say(tally)
             tallies.append(tally)
@@ -108,10 +117,10 @@ def prepare(
         if not total.kept:
             raise DataError(f"no training pair is left: {total.summary()}", "see [preprocess], or check the files")
     if truecase:
-        yield from _truecase(folder)
+        yield from _truecase(folder, truecase_models or {})
     corpora = [tally.report() for tally in tallies]
     counts = {"read": total.read, "kept": total.kept, "dropped": dict(total.dropped)}
-    write_json(folder / "report.json", {**counts, "corpora": corpora, "valid": held.report()})
+    write_json(folder / "report.json", {**counts, "corpora": corpora, **_valid_report(held)})
 
 
 def _train_pairs(
@@ -142,7 +151,8 @@ def _write_kept(
     seen: Seen | None,
     writers: tuple[LineWriter, LineWriter],
 ) -> None:
-    repeated = iter(seen.add([verdict.digest for verdict in verdicts if not verdict.reason]) if seen else [])
+    mark = digest(tally.tag) if tally.tag else 0  # under another tag, an equal pair says something else
+    repeated = iter(seen.add([verdict.digest ^ mark for verdict in verdicts if not verdict.reason]) if seen else [])
     for pair, verdict in zip(chunk, verdicts, strict=True):
         tally.read += 1
         reason = verdict.reason or (DUPLICATE if next(repeated, False) else "")
@@ -154,20 +164,32 @@ def _write_kept(
         writers[1].write(verdict.target)
 
 
-def _valid_pairs(folder: Path, valid: Source, cleaners: tuple[Cleaner, Cleaner], on_bad_bytes: str) -> Tally:
+def _valid_pairs(
+    folder: Path, sets: Sequence[Corpus], cleaners: tuple[Cleaner, Cleaner], on_bad_bytes: str
+) -> list[Tally]:
     """Write the cleaned validation pairs, all but the blank ones, which no loss can be taken of."""
-    tally = Tally(valid.name)
+    tallies = []
     with open_lines(folder / "valid.source") as source, open_lines(folder / "valid.target") as target:
-        for pair in valid.pairs(on_bad_bytes, tally.bad):
-            tally.read += 1
-            clean = cleaners[0].clean(pair[0]), cleaners[1].clean(pair[1])
-            if is_blank(clean[0]) or is_blank(clean[1]):
-                tally.drop("empty", pair)
-                continue
-            tally.kept += 1
-            source.write(clean[0])
-            target.write(clean[1])
-    return tally
+        for valid in sets:
+            tally = Tally(valid.source.name, tag=valid.tag)
+            for pair in valid.source.pairs(on_bad_bytes, tally.bad):
+                tally.read += 1
+                clean = cleaners[0].clean(pair[0]), cleaners[1].clean(pair[1])
+                if is_blank(clean[0]) or is_blank(clean[1]):
+                    tally.drop("empty", pair)
+                    continue
+                tally.kept += 1
+                source.write(clean[0])
+                target.write(clean[1])
+            tallies.append(tally)
+    return tallies
+
+
+def _valid_report(held: Sequence[Tally]) -> dict[str, Any]:
+    """The validation set in report.json: one alone, or all together and then each."""
+    if len(held) == 1:
+        return {"valid": held[0].report()}
+    return {"valid": _total(held, "valid").report(), "valid_sets": [tally.report() for tally in held]}
 
 
 def _held_out(
@@ -190,11 +212,14 @@ def _held_out(
     return frozenset(found[0]), frozenset(found[1])
 
 
-def _truecase(folder: Path) -> Iterator[Event]:
-    """Learn each side's model on the kept text, and write the text again in true case."""
+def _truecase(folder: Path, models: Mapping[str, Path]) -> Iterator[Event]:
+    """Learn each side's model on the kept text, unless there is one, and write the text again in true case."""
     for side in ("source", "target"):
         yield Progress(f"truecase {side}", 0)
-        truecaser = Truecaser.learn(read_lines(folder / f"train.{side}"))
+        if side in models:
+            truecaser = Truecaser.load(models[side])
+        else:
+            truecaser = Truecaser.learn(read_lines(folder / f"train.{side}"))
         truecaser.save(folder / f"truecase.{side}")
         for path in (folder / f"train.{side}", folder / f"valid.{side}"):
             with open_lines(path) as out:
@@ -209,8 +234,8 @@ def _say(tally: Tally, label: str = "") -> Iterator[Event]:
         yield Caution(f"{tally.name}: {count} invalid UTF-8 sequences became U+FFFD")
 
 
-def _total(tallies: Sequence[Tally]) -> Tally:
-    total = Tally("train", read=sum(t.read for t in tallies), kept=sum(t.kept for t in tallies))
+def _total(tallies: Sequence[Tally], name: str = "train") -> Tally:
+    total = Tally(name, read=sum(t.read for t in tallies), kept=sum(t.kept for t in tallies))
     for tally in tallies:
         total.dropped.update(tally.dropped)
     return total

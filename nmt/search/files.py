@@ -10,7 +10,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Literal
 
-from nmt.corpus.lines import keep_apart, open_lines, read_lines
+from nmt.corpus.lines import is_blank, keep_apart, open_lines, read_lines
 from nmt.errors import DataError
 from nmt.events import Caution, Event, Progress
 from nmt.search.asked import Asked
@@ -56,7 +56,11 @@ def translate_file(
     tally: Counter[str] = Counter()
     total = None
     if not _streams(source):
-        total = sum(1 for _ in asked.requests())
+        total = 0
+        for request, _ in asked.requests():
+            total += 1
+            if not is_blank(request.source):
+                translator.tags.lead(request.tag, f"line {total}: ")
     given: deque[Record] = deque()
 
     def requests() -> Iterator[Request]:
@@ -92,14 +96,16 @@ def rescore_files(
     *,
     form: Literal["text", "jsonl"] = "text",
     on_bad_bytes: str = "error",
+    tag: str = "",
     **settings: Any,
 ) -> Iterator[Event]:
-    """Write the model's own score of each line of `target` as a translation of its line of `source`.
+    """Write the model's own score of each line of `target` as a translation of its line of `source`, after `tag`.
 
     Files are read through before anything is written. Raises DataError also when the counts of lines differ.
     """
     keep_apart(source, output)
     keep_apart(target, output)
+    translator.tags.lead(tag)
     streams = [path for path in (source, target) if _streams(path)]
     counts = [sum(1 for _ in read_lines(path, on_bad_bytes)) for path in (source, target) if not _streams(path)]
     if len(counts) == 2 and counts[0] != counts[1]:
@@ -118,7 +124,7 @@ def rescore_files(
             yield one, other
 
     cut: list[int] = []
-    scored = translator.rescore_stream(live(zipped()) if streams else zipped(), **settings)
+    scored = translator.rescore_stream(live(zipped()) if streams else zipped(), tag=tag, **settings)
     with open_lines(output) as out:
         for number, candidate in enumerate(scored, 1):
             one, other = pairs.popleft()

@@ -17,7 +17,7 @@ from nmt.search.hypothesis import Hypothesis
 
 @dataclass
 class Part:
-    """Ids to be translated at one go, what is asked of them, and what was found."""
+    """Ids to be translated at one go, what is asked of them, and what was found. The first `lead` are no text."""
 
     ids: list[int]
     settings: ControlConfig
@@ -37,9 +37,15 @@ class Part:
     """Phrases that search shall put into it."""
     forbidden: tuple[tuple[int, ...], ...] = ()
     """Sequences that search shall keep out of it."""
+    lead: int = 0
     hypotheses: list[Hypothesis] = field(default_factory=list)
     maps: list[Tensor] = field(default_factory=list)
     """Of the first hypotheses, where asked for, how much each token looks at each source token."""
+
+    @property
+    def text_ids(self) -> list[int]:
+        """The ids that are text."""
+        return self.ids[self.lead :]
 
     @property
     def draw(self) -> Draw:

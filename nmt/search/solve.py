@@ -72,7 +72,7 @@ class Solver:
             looked_BTS = attention_BTS(self.model, batch.to(self.device)).cpu()
             for i, map_TS in zip(rows, looked_BTS, strict=True):
                 part, found = pairs[i]
-                maps[i] = map_TS[: len(found.ids), : len(part.ids)].clone()
+                maps[i] = map_TS[: len(found.ids), part.lead : len(part.ids)].clone()
         for part in parts:
             part.maps = []
         for i, (part, _) in enumerate(pairs):
@@ -96,7 +96,7 @@ class Solver:
             beam=settings.beam,
             penalty=penalty,
             n_best=n_best,
-            banned=[self.target.unk],
+            banned=[self.target.unk, *self.target.tags.values()],
             constraints=constraints_of(parts, self.target.eos, self.device),
         )
 
@@ -107,7 +107,7 @@ class Solver:
             self.model.start(*self._encoded(parts), beams=count),
             bos=marks.bos,
             eos=marks.eos,
-            banned=[marks.pad, marks.unk, marks.bos],
+            banned=[marks.pad, marks.unk, marks.bos, *marks.tags.values()],
             limits=[part.most for part in parts],
             draws=[part.draw for part in parts],
             penalty=penalty,
@@ -121,7 +121,7 @@ class Solver:
             self.model.start(*self._encoded(parts)),
             bos=marks.bos,
             eos=marks.eos,
-            banned=[marks.pad, marks.unk, marks.bos],
+            banned=[marks.pad, marks.unk, marks.bos, *marks.tags.values()],
             limits=[part.most for part in parts],
             phrases=[part.required for part in parts],
             follow_V=self._follow_V,

@@ -32,6 +32,7 @@ from nmt.search.length import Penalty, parse_penalty
 from nmt.search.part import Part, Task
 from nmt.search.solve import Solver
 from nmt.search.split import split_long
+from nmt.search.tags import Tags, tagged
 from nmt.search.translation import Candidate, Translation
 from nmt.subwords.vocabulary import Vocabulary
 
@@ -43,7 +44,7 @@ class Translator:
 
     `max_source_tokens` counts the end mark; longer lines are split and rejoined. `settings` are the defaults that
     every method's keyword arguments of the same names override (beam, length_penalty, max_extra_tokens, …); what else
-    they may set stands in ControlConfig.
+    they may set stands in ControlConfig. `needs_tag`: no line can do without one of the source vocabulary's tags.
     """
 
     def __init__(
@@ -57,6 +58,7 @@ class Translator:
         max_source_tokens: int,
         settings: SearchConfig | None = None,
         device: torch.device | str = "cpu",
+        needs_tag: bool = False,
     ) -> None:
         self.model = model.to(device)
         self.source_vocabulary, self.target_vocabulary = source_vocabulary, target_vocabulary
@@ -64,18 +66,20 @@ class Translator:
         self.max_source_tokens = max_source_tokens
         self.settings = settings or SearchConfig()
         self.device = torch.device(device)
+        self.tags = Tags(source_vocabulary, needs_tag)
         tables = [module.weight.size(0) for module in model.modules() if isinstance(module, Learned)]
         self.positions = min(tables, default=None)
         self.solver = Solver(self.model, source_vocabulary, target_vocabulary, self.device)
 
-    def translate(self, lines: Iterable[str | Request], **overrides: Any) -> list[str]:
+    def translate(self, lines: Iterable[str | Request], *, tag: str = "", **overrides: Any) -> list[str]:
         """The best translation of every line, as a list of texts: ``translate(["A man.", "Two dogs."], beam=1)``.
 
         Settings that may be overridden are those of a recipe's [translate] (beam, length_penalty, max_extra_tokens,
-        max_source_tokens, batch_tokens, batch_lines, buffer_lines, precision) and those of ControlConfig. Raises
+        max_source_tokens, batch_tokens, batch_lines, buffer_lines, precision) and those of ControlConfig. `tag` is put
+        before every line that has none of its own, such as ``<2de>``. Raises
         TypeError for a single string or lines that aren't strings, NmtError for settings that do not fit.
         """
-        return [translation.text for translation in self.stream(lines, **overrides)]
+        return [translation.text for translation in self.stream(lines, tag=tag, **overrides)]
 
     def stream(
         self,
@@ -83,14 +87,15 @@ class Translator:
         *,
         n_best: int = 1,
         alignment: bool = False,
+        tag: str = "",
         **overrides: Any,
     ) -> Iterator[Translation]:
         """A translation for every line, in order, as soon as `buffer_lines` lines are read or the input pauses.
 
         None among the lines says that the input pauses (see feed.live): what was read is then translated at once.
         `alignment` tells for every word of a translation which source word it comes from (see align.py).
-        Blank lines give empty text without asking the model. A Request asks for more than a line alone. Raises
-        NmtError for settings that do not fit.
+        Blank lines give empty text without asking the model. A Request asks for more than a line alone; `tag` is
+        for lines without one. Raises NmtError for settings that do not fit, and for a tag that is missing or unknown.
         """
         if isinstance(lines, str | bytes):
             raise TypeError(f"lines is one {type(lines).__name__}, not a list of lines: translate([text])")
@@ -101,6 +106,8 @@ class Translator:
                 f"use a beam of {n_best}",
             )
         requests = (Request(line) if isinstance(line, str) else line for line in lines)
+        if tag:
+            requests = (tagged(request, tag) for request in requests)
         return self._stream(requests, n_best, alignment, settings, parse_penalty(settings.length_penalty))
 
     def _stream(
@@ -123,19 +130,24 @@ class Translator:
                 yield self._translation(task, n_best, penalty)
             number += len(chunk)
 
-    def rescore(self, sources: Iterable[str], targets: Iterable[str], **overrides: Any) -> list[Candidate]:
+    def rescore(
+        self, sources: Iterable[str], targets: Iterable[str], *, tag: str = "", **overrides: Any
+    ) -> list[Candidate]:
         """The model's own scores of given translations, end mark counted: search's numbers for the same tokens.
 
         A pair of two blank lines scores 0, as translating a blank line does. `finished` is False where a side has more
         tokens than the model has positions and only its beginning counts. Raises ValueError when the counts differ.
         """
-        return list(self.rescore_stream(zip(sources, targets, strict=True), **overrides))
+        return list(self.rescore_stream(zip(sources, targets, strict=True), tag=tag, **overrides))
 
-    def rescore_stream(self, pairs: Iterable[tuple[str, str] | None], **overrides: Any) -> Iterator[Candidate]:
+    def rescore_stream(
+        self, pairs: Iterable[tuple[str, str] | None], *, tag: str = "", **overrides: Any
+    ) -> Iterator[Candidate]:
         """What `rescore` gives, in order, `buffer_lines` pairs at a time; None hands on what has come so far."""
         settings = self._settings(overrides)
+        lead = self.tags.lead(tag)
         for chunk in chunks(pairs, settings.buffer_lines):
-            yield from self._rescored(chunk, settings, parse_penalty(settings.length_penalty))
+            yield from self._rescored(chunk, lead, settings, parse_penalty(settings.length_penalty))
 
     def _settings(self, overrides: Mapping[str, Any]) -> ControlConfig:
         given = {name: value for name, value in overrides.items() if value is not None}
@@ -150,26 +162,27 @@ class Translator:
         tasks = [Task(first + i, request) for i, request in enumerate(requests)]
         asked = [task for task in tasks if not is_blank(task.request.source)]
         texts = [self.source_cleaner.clean(_without_end(task.request.source)) for task in asked]
-        limit = (settings.max_source_tokens or self.max_source_tokens) - 1
+        most = (settings.max_source_tokens or self.max_source_tokens) - 1
         for task, text, ids in zip(asked, texts, self.source_vocabulary.encode_many(texts), strict=True):
             task.ids = ids
-            own = task.own_settings(settings)
+            own, lead = task.own_settings(settings), self.tags.lead(task.request.tag, f"line {task.number + 1}: ")
+            limit = max(most - len(lead), 1)
             parts = [ids] if len(ids) <= limit else split_long(text, limit, self.source_vocabulary.encode_many)
-            task.parts = [self._part(part, own, task) for part in parts if part]
+            task.parts = [self._part(part, own, task, lead) for part in parts if part]
             self._ask(task)
             if len(parts) > 1:
                 task.caution(
-                    f"{len(ids):,} tokens, limit {limit + 1:,} with the end mark: split into {len(parts)} parts"
+                    f"{len(ids):,} tokens, limit {most + 1:,} with the end mark: split into {len(parts)} parts"
                 )
         return tasks
 
-    def _part(self, ids: list[int], settings: ControlConfig, task: Task) -> Part:
+    def _part(self, ids: list[int], settings: ControlConfig, task: Task, lead: list[int]) -> Part:
         least, most = bounds(len(ids), settings)
         if least > most:
             task.caution(f"at least {least:,} and at most {most:,} tokens are asked for: the maximum holds")
         room = sys.maxsize if self.positions is None else self.positions - 1  # the begin mark takes one
         most = min(most, room)
-        return Part(ids, settings, min(least, most), most, room)
+        return Part([*lead, *ids], settings, min(least, most), most, room, lead=len(lead))
 
     def _ask(self, task: Task) -> None:
         """What the line asks for, told to its parts: the beginning and the phrases of no source to the first."""
@@ -206,7 +219,7 @@ class Translator:
         ranked = zip(*(part.hypotheses[:count] for part in task.parts), strict=True)
         candidates = [self._candidate(h, penalty) for h in ranked]
         if task.parts[0].maps:
-            words = Words(source, [part.ids for part in task.parts], self.source_vocabulary)
+            words = Words(source, [part.text_ids for part in task.parts], self.source_vocabulary)
             candidates = [self._aligned(task, words, rank, candidate) for rank, candidate in enumerate(candidates)]
         candidates.sort(key=lambda candidate: -candidate.score)
         source_tokens = tuple(map(self.source_vocabulary.piece, task.ids))
@@ -253,9 +266,10 @@ class Translator:
         return one_line(self.target_cleaner.restore(joiner.join(texts)))
 
     def _rescored(
-        self, pairs: Sequence[tuple[str, str]], settings: SearchConfig, penalty: Penalty
+        self, pairs: Sequence[tuple[str, str]], lead: list[int], settings: SearchConfig, penalty: Penalty
     ) -> Iterator[Candidate]:
         sources = self.source_vocabulary.encode_many([self.source_cleaner.clean(source) for source, _ in pairs])
+        sources = [[*lead, *ids] for ids in sources] if lead else sources
         targets = self.target_vocabulary.encode_many([self.target_cleaner.clean(target) for _, target in pairs])
         longest = None if self.positions is None else self.positions - 1
         order = sorted(range(len(pairs)), key=lambda i: -max(len(sources[i]), len(targets[i])))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from itertools import islice
+from itertools import chain, islice, repeat
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,14 +12,18 @@ from nmt.batches.shards import open_shard
 from nmt.corpus.lines import count_lines, read_lines
 from nmt.errors import DataError
 from nmt.events import Caution, Event, Notice, Progress
-from nmt.files import write_json
+from nmt.files import read_json, write_json, write_whole
 from nmt.recipe import Recipe
+from nmt.stages.parent import parent_of
 from nmt.stages.stage import RunFolder
 
 if TYPE_CHECKING:
     from nmt.subwords.vocabulary import Vocabulary
 
 SIDES = ("source", "target")
+SPLITS = ("train", "valid")
+Leads = list[tuple[int, str]]
+"""Lines in a row, and the tag before each of their source sentences or nothing."""
 _CHUNK = 8192  # lines encoded at once, on all processors
 
 
@@ -52,14 +56,43 @@ def run(recipe: Recipe, run: RunFolder) -> Iterator[Event]:
     """
     texts = {side: run.preprocess / f"train.{side}" for side in SIDES}
     files = vocabulary_files(run, recipe.bpe.shared)
-    if recipe.bpe.shared:
-        yield from recipe.bpe.learn(list(texts.values()), files["source"], recipe.seed)
+    leads = {split: _tags(run, split) for split in SPLITS}
+    tags = tuple(dict.fromkeys(tag for _, tag in leads["train"] if tag))
+    parent = parent_of(recipe)
+    if parent:
+        yield from _take_over(parent.vocabularies, files, tags)
+    elif recipe.bpe.shared:
+        yield from recipe.bpe.learn(list(texts.values()), files["source"], recipe.seed, tags)
     else:
-        for side in SIDES:
-            yield from recipe.bpe.learn([texts[side]], files[side], recipe.seed)
+        for side in SIDES:  # tags stand before source sentences
+            yield from recipe.bpe.learn([texts[side]], files[side], recipe.seed, tags if side == "source" else ())
     for old in set(run.bpe.glob("*.model")) - set(files.values()):  # of an earlier run with the other kind of sharing
         old.unlink()
-    yield from _encode_all(run, files)
+    yield from _encode_all(run, files, leads)
+
+
+def _tags(run: RunFolder, split: str) -> Leads:
+    """How many lines of a split come from each of its sets, in order, and with which tag."""
+    path = run.preprocess / "report.json"
+    if not path.is_file():
+        return []
+    report = read_json(path)
+    sets = report["corpora"] if split == "train" else report.get("valid_sets") or [report["valid"]]
+    return [(int(one["kept"]), one.get("tag") or "") for one in sets]
+
+
+def _take_over(theirs: dict[str, Path], ours: dict[str, Path], tags: Sequence[str]) -> Iterator[Event]:
+    """Use the vocabulary of the model that training starts from: its weights mean its pieces. New tags come behind."""
+    from nmt.subwords.tags import add_tags
+
+    for side in SIDES:
+        ours[side].parent.mkdir(parents=True, exist_ok=True)
+        with write_whole(ours[side]) as stream:
+            stream.write(theirs[side].read_bytes())
+    used = ", ".join(dict.fromkeys(map(str, theirs.values())))
+    yield Notice(f"subwords are those of the model that training starts from: {used}")
+    if added := add_tags(ours["source"], tags):
+        yield Notice(f"{', '.join(added)}: added to them, with embeddings yet to be learned")
 
 
 def vocabulary_files(run: RunFolder, shared: bool) -> dict[str, Path]:
@@ -67,17 +100,18 @@ def vocabulary_files(run: RunFolder, shared: bool) -> dict[str, Path]:
     return {side: run.bpe / ("vocabulary.model" if shared else f"{side}.model") for side in SIDES}
 
 
-def _encode_all(run: RunFolder, files: dict[str, Path]) -> Iterator[Event]:
+def _encode_all(run: RunFolder, files: dict[str, Path], leads: dict[str, Leads]) -> Iterator[Event]:
     from nmt.subwords.vocabulary import Vocabulary  # sentencepiece loads only once something is encoded
 
     vocabularies = {side: Vocabulary.load(path) for side, path in files.items()}
     run.shards.mkdir(parents=True, exist_ok=True)
     report: dict[str, dict[str, object]] = {}
-    for split in ("train", "valid"):
+    for split in SPLITS:
         counts = {side: Counts() for side in SIDES}
         for side in SIDES:
             text, shard = run.preprocess / f"{split}.{side}", run.shards / f"{split}.{side}"
-            yield from _encode(text, shard, vocabularies[side], counts[side], f"encode {split}.{side}")
+            label, tags = f"encode {split}.{side}", leads[split] if side == "source" else []
+            yield from _encode(text, shard, vocabularies[side], counts[side], label, tags)
             yield Notice(f"{split} {side}: {counts[side]}")
             if counts[side].unknown:
                 unknown = f"{split} {side}: {counts[side].unknown:,} of {counts[side].pieces:,} pieces are unknown"
@@ -88,14 +122,18 @@ def _encode_all(run: RunFolder, files: dict[str, Path]) -> Iterator[Event]:
     write_json(run.bpe / "report.json", {"vocabulary": sizes, **report})
 
 
-def _encode(text: Path, shard: Path, vocabulary: Vocabulary, counts: Counts, label: str) -> Iterator[Event]:
-    """Encode the lines of `text` into `shard`, in constant memory, and count."""
+def _encode(
+    text: Path, shard: Path, vocabulary: Vocabulary, counts: Counts, label: str, leads: Leads
+) -> Iterator[Event]:
+    """Encode the lines of `text` into `shard`, tags before them, in constant memory, and count what is text."""
     total = count_lines(text)
+    tagged = any(tag for _, tag in leads)
+    before = chain.from_iterable(repeat([vocabulary.tags[tag]] if tag else [], count) for count, tag in leads)
     with open_shard(shard, len(vocabulary)) as writer:
         rest = read_lines(text)
         while lines := list(islice(rest, _CHUNK)):
             sequences = vocabulary.encode_many(lines)
-            writer.add(sequences)
+            writer.add([next(before) + ids for ids in sequences] if tagged else sequences)
             counts.lines += len(lines)
             counts.words += sum(len(line.split()) for line in lines)
             counts.pieces += sum(map(len, sequences))

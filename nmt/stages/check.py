@@ -8,12 +8,14 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from nmt.corpus.config import PlainConfig
 from nmt.corpus.lines import read_lines
 from nmt.corpus.sources.source import check_counts, language_of
-from nmt.errors import DataError
+from nmt.errors import DataError, NmtError
 from nmt.recipe import Recipe
+from nmt.stages.parent import check_parent
 from nmt.stages.stage import RunFolder, flatten
 
 FIRST_LINES = 1000
@@ -27,7 +29,9 @@ def problems(recipe: Recipe, run: RunFolder) -> Iterator[str]:
     if not missing:
         yield from _text(recipe)
         yield from _counts(recipe)
-        yield from _pieces(recipe)
+        if recipe.train.start_from is None:  # else the pieces are there already
+            yield from _pieces(recipe)
+    yield from _parent(recipe, run)
     yield from _overlaps(recipe)
     yield from _languages(recipe)
     yield from _limits(recipe)
@@ -62,7 +66,7 @@ def _text(recipe: Recipe) -> Iterator[str]:
 def _counts(recipe: Recipe) -> Iterator[str]:
     """Sides out of step, lines that lack a column, and nothing at all."""
     on_bad_bytes = recipe.preprocess.on_bad_bytes
-    for corpus in (*recipe.data.train, recipe.data.valid):
+    for corpus in (*recipe.data.train, *recipe.data.valid_sets):
         try:
             source = corpus.build()
             if not list(islice(source.pairs(on_bad_bytes), FIRST_LINES)):
@@ -80,7 +84,7 @@ def _counts(recipe: Recipe) -> Iterator[str]:
 
 def _pieces(recipe: Recipe) -> Iterator[str]:
     """A vocabulary that the corpus cannot fill, judged by its first lines only where those are all there is."""
-    fewest = SPECIAL_PIECES + (BYTE_PIECES if recipe.bpe.byte_fallback else 0)
+    fewest = SPECIAL_PIECES + len(recipe.data.tags) + (BYTE_PIECES if recipe.bpe.byte_fallback else 0)
     if recipe.bpe.size <= fewest:
         yield f"[bpe] size = {recipe.bpe.size}: {fewest} pieces are taken by special ids and bytes before any text"
         return
@@ -113,8 +117,16 @@ def _covering(letters: Counter[str], coverage: float) -> int:
     return count
 
 
+def _parent(recipe: Recipe, run: RunFolder) -> Iterator[str]:
+    """A model to start from that is missing, or that the recipe doesn't fit."""
+    try:
+        check_parent(recipe, run)
+    except NmtError as error:
+        yield error.problem
+
+
 def _overlaps(recipe: Recipe) -> Iterator[str]:
-    for corpus in (*recipe.data.train, recipe.data.valid):
+    for corpus in (*recipe.data.train, *recipe.data.valid_sets):
         if isinstance(corpus, PlainConfig) and corpus.source == corpus.target:
             yield f"{corpus.source}: is both source and target"
     train = {path for corpus in recipe.data.train for path in corpus.files()}
@@ -125,12 +137,22 @@ def _overlaps(recipe: Recipe) -> Iterator[str]:
 
 def _languages(recipe: Recipe) -> Iterator[str]:
     """Files whose names tell the other side's language."""
-    codes = {"source": recipe.languages.source, "target": recipe.languages.target}
     for key, path in _files(recipe):
-        side = next((part for part in reversed(key.split(".")) if part in codes), None)
+        side = next((part for part in reversed(key.split(".")) if part in {"source", "target"}), None)
+        codes = {name: _language(recipe, key, name) for name in ("source", "target")}
         told = language_of(path)
         if side and told != codes[side] and told in codes.values():
             yield f"{path}: its name says {told}, and {key} is {codes[side]}: are the sides swapped?"
+
+
+def _language(recipe: Recipe, key: str, side: str) -> str:
+    """The language of one side of the set that `key` names a file of."""
+    entry: Any = recipe
+    for part in key.split("."):
+        entry = entry[int(part)] if isinstance(entry, tuple) else getattr(entry, part)
+        if own := getattr(entry, f"{side}_language", None):
+            return str(own)
+    return str(getattr(recipe.languages, side))
 
 
 def _limits(recipe: Recipe) -> Iterator[str]:

@@ -120,8 +120,8 @@ def digest_outputs(stage: Stage, run: RunFolder) -> dict[str, dict[str, Any]]:
 
 
 def changed_settings(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
-    """The keys that differ."""
-    return [key for key in [*old, *(k for k in new if k not in old)] if old.get(key, ...) != new.get(key, ...)]
+    """The keys that differ. One without a value is as good as none: so a key that is new in nmt changes no old run."""
+    return [key for key in [*old, *(k for k in new if k not in old)] if old.get(key) != new.get(key)]
 
 
 def describe_change(key: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> str:

@@ -9,6 +9,7 @@ from nmt.corpus.prepare import Corpus, prepare
 from nmt.events import Event
 from nmt.files import whole_folder
 from nmt.recipe import Recipe
+from nmt.stages.parent import parent_of
 
 if TYPE_CHECKING:
     from nmt.stages.stage import RunFolder
@@ -17,15 +18,17 @@ if TYPE_CHECKING:
 def run(recipe: Recipe, run: RunFolder) -> Iterator[Event]:
     """Fill `run.preprocess`, whole or not at all. Raises DataError as `prepare` does, and OutputError."""
     rules, languages, data = recipe.preprocess, recipe.languages, recipe.data
+    parent = parent_of(recipe)
     cleaners = rules.build(languages.source), rules.build(languages.target)
     with whole_folder(run.preprocess) as folder:
         yield from prepare(
             folder,
-            [Corpus(source.build(), source.weight) for source in data.train],
-            data.valid.build(),
+            [Corpus(source.build(), source.weight, source.tag) for source in data.train],
+            [Corpus(source.build(), tag=source.tag) for source in data.valid_sets],
             [test.files() for test in data.test],
             cleaners,
             rules.filters(),
             on_bad_bytes=rules.on_bad_bytes,
             truecase=rules.moses is not None and rules.moses.truecase,
+            truecase_models=parent.truecase if parent else {},
         )

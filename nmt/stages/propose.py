@@ -10,6 +10,7 @@ from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from nmt.checkpoint.layout import read_description, resolve
 from nmt.corpus.lines import is_blank, read_lines
 from nmt.corpus.sources.plain import PlainSource
 from nmt.corpus.sources.source import language_of
@@ -17,6 +18,7 @@ from nmt.errors import DataError, OutputError, RecipeError
 from nmt.events import Caution, Event, Notice, Progress
 from nmt.files import write_text_whole
 from nmt.recipe import read
+from nmt.stages.propose_tuning import tuned_settings
 
 HELD_OUT = 1000  # lines of each held-out set; fewer where the corpus is small
 FEWEST_PAIRS = 200  # nothing can be held out of less and leave something to learn from
@@ -36,6 +38,8 @@ class Wish:
     target_language: str = ""
     name: str = ""
     seed: int = 1
+    start_from: Path | None = None
+    """A model to fine-tune."""
 
 
 @dataclass(frozen=True)
@@ -55,9 +59,11 @@ def propose(wish: Wish, output: Path, overwrite: bool = False) -> Iterator[Event
     Raises DataError for unequal or unreadable files, RecipeError where a language can't be told, OutputError where a
     file is in the way.
     """
+    description = read_description(resolve(wish.start_from)) if wish.start_from else None
+    known = description.languages if description else None
     languages = (
-        wish.source_language or _language(wish.source, "--source-lang"),
-        wish.target_language or _language(wish.target, "--target-lang"),
+        wish.source_language or (known.source if known else _language(wish.source, "--source-lang")),
+        wish.target_language or (known.target if known else _language(wish.target, "--target-lang")),
     )
     if wish.source.exists() and wish.target.exists() and wish.source.samefile(wish.target):
         raise RecipeError(
@@ -72,7 +78,12 @@ def propose(wish: Wish, output: Path, overwrite: bool = False) -> Iterator[Event
     if missing:
         stem = output.with_name(name)
         held_out |= yield from _hold_out(wish, size.pairs, missing, stem, languages, overwrite)
-    text = _compose(name, wish, languages, size, held_out, output.parent, missing)
+    if description and wish.start_from:
+        start = _relative(wish.start_from, output.parent)
+        settings = tuned_settings(description, start, _steps(size, choose(size.pairs)))
+    else:
+        settings = _settings(languages, size)
+    text = _compose(name, wish, languages, size, held_out, output.parent, missing) + settings
     write_text_whole(output, text)
     read(output)  # what we propose must be a recipe
     yield Notice(f"{output}: a recipe for {size.pairs:,} pairs, {languages[0]} → {languages[1]}")
@@ -198,14 +209,8 @@ def _compose(
     made: Sequence[str],
 ) -> str:
     """The text of the recipe."""
-    choice = choose(size.pairs)
-    steps = _steps(size, choice)
-    warmup, often = max(1, steps // 10), max(1, steps // 20)
     source, target, valid_source, valid_target, test_source, test_target = (
         _quoted(_relative(path, folder)) for path in (wish.source, wish.target, *held_out["valid"], *held_out["test"])
-    )
-    coverage = "\ncharacter_coverage = 0.9995       # many rare characters: spell them as bytes" * bool(
-        MANY_CHARACTERS & {re.split("[-_]", language)[0] for language in languages}
     )
     valid_note, test_note = (
         "  # copied from the corpus; drop_held_out keeps these pairs out of training" * (part in made)
@@ -238,6 +243,18 @@ target = {test_target}
 [preprocess]
 max_words = 150                   # longer pairs are rare, costly, and often misaligned
 drop_held_out = true              # no training pair shares a side with a validation or test pair
+"""
+
+
+def _settings(languages: tuple[str, str], size: Size) -> str:
+    """The recipe's text from subwords on, for training from the beginning."""
+    choice = choose(size.pairs)
+    steps = _steps(size, choice)
+    warmup, often = max(1, steps // 10), max(1, steps // 20)
+    coverage = "\ncharacter_coverage = 0.9995       # many rare characters: spell them as bytes" * bool(
+        MANY_CHARACTERS & {re.split("[-_]", language)[0] for language in languages}
+    )
+    return f"""\
 
 [bpe]
 size = {choice.pieces:<6}                     # few pieces for little text, so that each is seen often

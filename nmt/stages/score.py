@@ -43,7 +43,8 @@ def run(recipe: Recipe, run: RunFolder) -> Iterator[Event]:
         for score in result.scores:
             yield Notice(f"{test.name}: {line(replace(score, interval=None))}")
             named.append((test.name, score))
-        sets.append({"name": test.name, **result_as_json(result)})
+        other = {"language": test.target_language} if test.target_language else {}
+        sets.append({"name": test.name, **other, **result_as_json(result)})
     run.scores.mkdir(parents=True, exist_ok=True)
     write_json(run.scores / FILE, {"format": 1, "nmt": __version__, "language": language, "sets": sets})
     write_card(run.model, named)
@@ -51,9 +52,10 @@ def run(recipe: Recipe, run: RunFolder) -> Iterator[Event]:
 
 def _score(test: TestSetConfig, recipe: Recipe, run: RunFolder) -> Result:
     """The set as `nmt score` would score it, with confidence intervals where they are cheap."""
-    hypothesis = run.translations / f"{test.name}.{recipe.languages.target}"
+    language = test.target_language or recipe.languages.target
+    hypothesis = run.translations / f"{test.name}.{language}"
     if not hypothesis.exists():
         raise DataError(f"{hypothesis}: is missing", "nmt run RECIPE --only translate")
     texts = read_texts([hypothesis], test.target, test.source, recipe.preprocess.on_bad_bytes)
     resamples = RESAMPLES if len(texts) <= MOST_RESAMPLED else 0
-    return evaluate_texts(texts, recipe.score.metrics, recipe.languages.target, resamples=resamples)[0]
+    return evaluate_texts(texts, recipe.score.metrics, language, resamples=resamples)[0]

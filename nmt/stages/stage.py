@@ -15,6 +15,7 @@ from pydantic import BaseModel
 from nmt.recipe import Recipe
 
 MANIFEST = "manifest.json"
+PARENT = "train.start_from"
 
 
 @dataclass(frozen=True)
@@ -101,6 +102,8 @@ class Stage:
     def files(self, recipe: Recipe) -> dict[str, Path]:
         """Every file it reads from outside the run folder, by the key that names it."""
         flat = {key: value for key, value in flatten(recipe) if isinstance(value, Path)}
+        if parent := flat.pop(PARENT, None):
+            flat |= _parent_files(parent)
         return {k: v for k, v in flat.items() if inside(k, self.sections) and not inside(k, self.ignores)}
 
 
@@ -109,12 +112,12 @@ STAGES = {
     for stage in (
         Stage(
             "preprocess",
-            ("languages", "data", "preprocess"),
+            ("languages", "data", "preprocess", f"{PARENT}.truecase"),
             None,
             ("preprocess",),
             ignores=("data.download", "data.test.name"),
         ),
-        Stage("bpe", ("bpe", "seed"), "preprocess", ("bpe", "shards")),
+        Stage("bpe", ("bpe", "seed", f"{PARENT}.vocabulary"), "preprocess", ("bpe", "shards")),
         Stage(
             "train",
             ("model", "train", "seed", "languages", "preprocess.normalization", "preprocess.moses"),
@@ -135,6 +138,18 @@ STAGES = {
         ),
     )
 }
+
+
+def _parent_files(model: Path) -> dict[str, Path]:
+    """What a fine-tuning reads of the model it starts from, each under a key that stages may depend on alone."""
+    from nmt.checkpoint import layout
+
+    folder = layout.resolve(model)
+    files = {f"{PARENT}.weights": folder / layout.WEIGHTS}
+    for name in layout.read_description(folder).vocabulary_sha256:
+        kind = "truecase" if name in {layout.SOURCE_TRUECASE, layout.TARGET_TRUECASE} else "vocabulary"
+        files[f"{PARENT}.{kind}.{name}"] = folder / name
+    return files
 
 
 def inside(key: str, sections: tuple[str, ...]) -> bool:

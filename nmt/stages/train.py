@@ -7,17 +7,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nmt.batches.buckets import BatchOrder
-from nmt.batches.shards import Shard
 from nmt.checkpoint import layout
 from nmt.checkpoint.layout import Description, Origin
-from nmt.errors import DataError
 from nmt.events import Caution, Event, Notice
-from nmt.files import read_json
 from nmt.recipe import Recipe
 from nmt.schema import fingerprint
-from nmt.score.config import BleuConfig, ChrfConfig
 from nmt.stages.bpe import vocabulary_files
+from nmt.stages.parent import begin, check_parent, check_vocabulary, parent_of, told_of_parent
 from nmt.stages.stage import RunFolder
+from nmt.stages.training import corpora_of, open_shards, report_of, told_of_corpora
 from nmt.train.resume import check_fixed, told_changes
 from nmt.train.seeds import derive
 from nmt.train.state import State, read_record, resumable
@@ -30,7 +28,6 @@ if TYPE_CHECKING:
     from nmt.train.data import Pairs
     from nmt.train.ranks import Ranks
     from nmt.train.store import Store
-    from nmt.train.validate import Validator
 
 
 def run(recipe: Recipe, run: RunFolder, ranks: Ranks | None = None) -> Iterator[Event]:
@@ -43,6 +40,7 @@ def run(recipe: Recipe, run: RunFolder, ranks: Ranks | None = None) -> Iterator[
     import torch
 
     from nmt.checkpoint.device import arithmetic
+    from nmt.stages.validation import validator
     from nmt.subwords.vocabulary import Vocabulary
     from nmt.train.events import Stopped
     from nmt.train.fit import fit
@@ -68,6 +66,7 @@ def run(recipe: Recipe, run: RunFolder, ranks: Ranks | None = None) -> Iterator[
     files = vocabulary_files(run, recipe.bpe.shared)
     source, target = Vocabulary.load(files["source"]), Vocabulary.load(files["target"])
     pairs, skipped = training_pairs(recipe, run, target)
+    yield from told_of_corpora(run, recipe.train.corpus_temperature)
     if skipped:
         yield Caution(f"{skipped:,} training pairs are longer than the limits of [train] and are left out")
 
@@ -81,6 +80,9 @@ def run(recipe: Recipe, run: RunFolder, ranks: Ranks | None = None) -> Iterator[
     optimizer = recipe.train.optimizer.build(model)
     torch.manual_seed(derive(recipe.seed, "dropout"))
 
+    parent = parent_of(recipe)
+    if parent:
+        check_vocabulary(parent, files)
     copied = copied_files(recipe, run)
     description = describe(recipe, run, copied, (len(source), len(target)))
     settings = compared_settings(recipe, run, description)
@@ -94,7 +96,10 @@ def run(recipe: Recipe, run: RunFolder, ranks: Ranks | None = None) -> Iterator[
     )
     state, told = resume(store, model, optimizer, ranks)
     yield from told
-    measure = validator(recipe, run, model, description, device, precision)
+    if parent and not state.step:
+        begin(parent, model)
+        yield from told_of_parent(recipe, parent)
+    measure = validator(recipe, run, model, description, copied, device, precision)
     journal = Journal(run.journal)
     if ranks.leads:
         journal.rewind(state.step, state.validated)
@@ -121,8 +126,10 @@ def run(recipe: Recipe, run: RunFolder, ranks: Ranks | None = None) -> Iterator[
 def check(recipe: Recipe, run: RunFolder) -> None:
     """Raises TrainingError when the newest checkpoint there was trained for something else than `recipe` describes.
 
+    RecipeError when the model to start from does not fit it.
     Vocabulary and data are compared later, when the stages ahead have made them.
     """
+    check_parent(recipe, run)
     for newest in resumable(run.checkpoints)[-1:]:
         old = read_record(newest).get("settings", {})
         check_fixed(old, {"fixed": fixed_settings(recipe)}, str(newest))
@@ -153,8 +160,8 @@ def training_pairs(recipe: Recipe, run: RunFolder, vocabulary: Vocabulary) -> tu
     """The training pairs in their seeded order, and how many are left out for their length."""
     from nmt.train.data import Pairs
 
-    source, target = _open(run, "train")
-    for shard in (source, target, *_open(run, "valid")):
+    source, target = open_shards(run, "train")
+    for shard in (source, target, *open_shards(run, "valid")):
         shard.verify()
     longest = recipe.model.max_length()
     settings = recipe.train
@@ -166,48 +173,10 @@ def training_pairs(recipe: Recipe, run: RunFolder, vocabulary: Vocabulary) -> tu
         max_source_tokens=min(settings.max_source_tokens, longest or settings.max_source_tokens),
         max_target_tokens=min(settings.max_target_tokens, longest or settings.max_target_tokens),
         seed=derive(recipe.seed, "data"),
-        corpora=_corpora(run),
+        corpora=corpora_of(run, settings.corpus_temperature),
     )
     marks = {"bos": vocabulary.bos, "eos": vocabulary.eos, "pad": vocabulary.pad}
     return Pairs(source, target, order, **marks), order.skipped
-
-
-def validator(
-    recipe: Recipe, run: RunFolder, model: Seq2Seq, description: Description, device: torch.device, precision: str
-) -> Validator:
-    """What measures the model on the validation set: its loss on the shards, its translations on the raw text."""
-    from nmt.checkpoint.load import build_translator
-    from nmt.train.data import Pairs
-    from nmt.train.validate import Validator
-
-    source, target = _open(run, "valid")
-    longest = 1 + max(int(source.lengths.max(initial=0)), int(target.lengths.max(initial=0)))
-    limit = recipe.model.max_length() or longest
-    order = BatchOrder(  # one long pair must not be left out of the loss for the sake of a budget
-        source.lengths,
-        target.lengths,
-        batch_tokens=max(longest, recipe.train.batch_tokens),
-        accumulate=1,
-        max_source_tokens=limit,
-        max_target_tokens=limit,
-        seed=derive(recipe.seed, "data"),
-    )
-    translator = build_translator(copied_files(recipe, run), description, model, device)
-    pad, bos, eos = (getattr(translator.target_vocabulary, name) for name in ("pad", "bos", "eos"))
-    raw = list(recipe.data.valid.build().pairs(recipe.preprocess.on_bad_bytes))[: recipe.train.valid_lines]
-    language = recipe.languages.target
-    bleu = next((m for m in recipe.score.metrics if isinstance(m, BleuConfig)), BleuConfig())
-    chrf = next((m for m in recipe.score.metrics if isinstance(m, ChrfConfig)), ChrfConfig())
-    return Validator(
-        model,
-        Pairs(source, target, order, bos=bos, eos=eos, pad=pad),
-        translator,
-        [line for line, _ in raw],
-        [line for _, line in raw],
-        {"bleu": bleu.build(language), "chrf": chrf.build(language)},
-        beam=recipe.train.valid_beam,
-        precision=precision,
-    )
 
 
 def copied_files(recipe: Recipe, run: RunFolder) -> dict[str, Path]:
@@ -221,7 +190,7 @@ def copied_files(recipe: Recipe, run: RunFolder) -> dict[str, Path]:
 
 def describe(recipe: Recipe, run: RunFolder, files: dict[str, Path], sizes: tuple[int, int]) -> Description:
     """The model.json of this recipe's models."""
-    report = _report(run)
+    report, parent = report_of(run), parent_of(recipe)
     limit = recipe.model.max_length() or recipe.train.max_source_tokens
     return Description(
         languages=recipe.languages,
@@ -233,19 +202,21 @@ def describe(recipe: Recipe, run: RunFolder, files: dict[str, Path], sizes: tupl
         target_size=sizes[1],
         vocabulary_sha256=layout.digests(files),
         max_source_tokens=min(limit, recipe.train.max_source_tokens),
+        needs_tag=all(corpus.tag for corpus in recipe.data.train),
         origin=Origin(
             name=recipe.name,
             corpora=tuple(str(corpus["name"]) for corpus in report.get("corpora", ())),
             training_pairs=report.get("kept"),
             seed=recipe.seed,
             recipe=fingerprint(recipe.model_dump(mode="json", exclude={"name", "data"})),
+            parent=parent.origin if parent else None,
         ),
     )
 
 
 def compared_settings(recipe: Recipe, run: RunFolder, description: Description) -> dict[str, Any]:
     """What a restart is compared with: see nmt.train.resume."""
-    source, target = _open(run, "train")
+    source, target = open_shards(run, "train")
     data = {"source": source.sha256, "target": target.sha256}
     shape = recipe.model.shape()
     model = recipe.model.model_dump(mode="json", exclude={"preset"})
@@ -253,38 +224,20 @@ def compared_settings(recipe: Recipe, run: RunFolder, description: Description) 
         "fixed": {**fixed_settings(recipe), "vocabulary": description.vocabulary_sha256, "data": data},
         "told": {
             "seed": recipe.seed,
-            "corpora": [[count, weight] for count, weight in _corpora(run)],
+            "corpora": [[count, weight] for count, weight in corpora_of(run, recipe.train.corpus_temperature)],
             "model": {key: value for key, value in model.items() if key not in shape},
-            "train": recipe.train.model_dump(mode="json"),
+            "train": recipe.train.model_dump(mode="json", exclude={"start_from"}),  # its weights are fixed
         },
     }
 
 
 def fixed_settings(recipe: Recipe) -> dict[str, Any]:
     """What of the recipe must stay as it is while training goes on: a model, its text, whose moments are kept."""
+    parent = parent_of(recipe)
     return {
+        **({"start_from": {"weights": parent.weights_sha256}} if parent else {}),
         "model": recipe.model.shape(),
         "languages": recipe.languages.model_dump(mode="json"),
         "preprocess": recipe.preprocess.text().model_dump(mode="json"),
         "optimizer": {"kind": recipe.train.optimizer.kind},
     }
-
-
-def _open(run: RunFolder, split: str) -> tuple[Shard, Shard]:
-    source, target = (Shard.open(run.shards / f"{split}.{side}") for side in ("source", "target"))
-    if len(source) != len(target):
-        raise DataError(
-            f"{run.shards}: {split}.source has {len(source)} sentences, {split}.target has {len(target)}",
-            "make them again with nmt bpe RECIPE",
-        )
-    return source, target
-
-
-def _report(run: RunFolder) -> dict[str, Any]:
-    path = run.preprocess / "report.json"
-    return dict(read_json(path)) if path.is_file() else {}
-
-
-def _corpora(run: RunFolder) -> list[tuple[int, float]]:
-    """Pairs and weight of each training corpus, in the order of their lines."""
-    return [(int(corpus["kept"]), float(corpus["weight"])) for corpus in _report(run).get("corpora", ())]

@@ -21,11 +21,12 @@ def run(recipe: Recipe, run: RunFolder) -> Iterator[Event]:
         if not recipe.data.test:
             return
         from nmt.checkpoint.load import load_translator  # torch: only once there is something to do
+        from nmt.search.control.request import Request
         from nmt.search.files import translate_file
 
         translator = load_translator(run.model, recipe.train.device, recipe.train.threads)
         for test in recipe.data.test:
-            output = folder / f"{test.name}.{recipe.languages.target}"
+            output = folder / f"{test.name}.{test.target_language or recipe.languages.target}"
             yield from translate_file(
                 translator,
                 test.source,
@@ -33,5 +34,6 @@ def run(recipe: Recipe, run: RunFolder) -> Iterator[Event]:
                 on_bad_bytes=recipe.preprocess.on_bad_bytes,
                 label=f"translate: {test.name}",
                 records=output.with_name(f"{output.name}.jsonl"),
+                common=Request("", tag=test.tag or ""),
                 **recipe.translate.model_dump(),
             )

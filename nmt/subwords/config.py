@@ -18,7 +18,7 @@ class SubwordConfig(Config):
     kind: Literal["bpe", "unigram"] = "bpe"
     """Byte-pair encoding, or the unigram language model."""
     size: Count = Field(8000, ge=8)
-    """Number of pieces, special ids and byte pieces included; an upper bound for small corpora."""
+    """Number of pieces, special ids, tags and byte pieces included; an upper bound for small corpora."""
     shared: bool = True
     """One vocabulary learned on both sides together, or one for each side."""
     byte_fallback: bool = True
@@ -30,8 +30,8 @@ class SubwordConfig(Config):
     sentences: Count = Field(5_000_000, ge=1)
     """Most training sentences to learn from; a larger corpus is sampled evenly with the recipe's seed, and said so."""
 
-    def learn(self, texts: Sequence[Path], output: Path, seed: int) -> Iterator[Event]:
-        """Learn the subwords of `texts` and write the model file `output`; see `nmt.subwords.learn`."""
+    def learn(self, texts: Sequence[Path], output: Path, seed: int, tags: Sequence[str] = ()) -> Iterator[Event]:
+        """Learn the subwords of `texts` and write the model file `output`, with `tags`; see `nmt.subwords.learn`."""
         from nmt.subwords.learn import learn  # sentencepiece loads only once something is learned
 
         return learn(
@@ -44,4 +44,5 @@ class SubwordConfig(Config):
             character_coverage=self.character_coverage,
             sentences=self.sentences,
             seed=seed,
+            tags=tags,
         )

@@ -18,6 +18,7 @@ from nmt.errors import DataError, NmtError, RecipeError
 from nmt.events import Caution, Event, Notice, Progress
 from nmt.files import write_whole
 from nmt.subwords.escape import escape
+from nmt.subwords.tags import add_tags
 from nmt.subwords.vocabulary import BOS, EOS, PAD, UNK, Vocabulary
 
 _MOST_CHARACTERS = 10_000  # longer lines are learned from in parts: sentencepiece counts positions in 16 bits
@@ -50,11 +51,13 @@ def learn(
     character_coverage: float,
     sentences: int,
     seed: int,
+    tags: Sequence[str] = (),
 ) -> Iterator[Event]:
     """Learn `size` pieces from the lines of `texts` together and write the model file `output`, whole.
 
     The same text and settings give the same bytes, in any folder and on any machine. No line is left out for its
     length. Of more than `sentences` non-blank lines, so many are drawn evenly by `seed`, and a Caution says so.
+    `tags` are counted in `size`; text that spells one is learned from without making a piece of it.
     Raises DataError when there is no text, RecipeError when `size` cannot hold even the characters.
     """
     total = sum(not is_blank(line) for line in _lines(texts))
@@ -65,23 +68,24 @@ def learn(
         yield Caution(f"subwords are learned from {sentences:,} of {total:,} lines, drawn evenly ([bpe] sentences)")
     used = min(total, sentences)
     learning = _Learning(
-        _sentences(texts, _drawn(total, sentences, seed)),
+        _sentences(texts, _drawn(total, sentences, seed), tags),
         model_type=kind,
-        vocab_size=size,
+        vocab_size=size - len(tags),
         byte_fallback=byte_fallback,
         split_digits=split_digits,
         character_coverage=character_coverage,
     )
     yield from learning.watch(used)
     if isinstance(learning.error, RuntimeError):
-        raise _explain(str(learning.error), names, size) from learning.error
+        raise _explain(str(learning.error), names, size, len(tags)) from learning.error
     if learning.error:
         raise learning.error
     model = learning.model.getvalue()
-    vocabulary = Vocabulary(model, output)
     output.parent.mkdir(parents=True, exist_ok=True)
     with write_whole(output) as stream:
         stream.write(model)
+    add_tags(output, tags)
+    vocabulary = Vocabulary.load(output)
     if len(vocabulary) < size:
         yield Caution(f"the text gave {len(vocabulary):,} pieces, fewer than [bpe] size = {size:,}; all are used")
     yield Notice(f"learned {len(vocabulary):,} {kind} pieces from {used:,} lines: {output}")
@@ -145,14 +149,16 @@ def _drawn(total: int, sentences: int, seed: int) -> np.ndarray:
     return drawn
 
 
-def _sentences(texts: Sequence[Path], drawn: np.ndarray) -> Iterator[str]:
+def _sentences(texts: Sequence[Path], drawn: np.ndarray, tags: Sequence[str] = ()) -> Iterator[str]:
     """The drawn non-blank lines, escaped, in parts that sentencepiece takes whole."""
+    names = "|".join(re.escape(tag[1:]) for tag in tags)
+    special = re.compile(f"{_SPECIAL.pattern}|<(?={names})") if tags else _SPECIAL
     lines = (line for line in _lines(texts) if not is_blank(line))
     for line, is_drawn in zip(lines, drawn, strict=True):
         if is_drawn:
             for part in _parts(line):
                 # Inside a special name sentencepiece would not count characters; between its halves it does.
-                yield from _SPECIAL.sub("<\n", escape(part)).split("\n")
+                yield from special.sub("<\n", escape(part)).split("\n")
 
 
 def _parts(line: str) -> Iterator[str]:
@@ -165,11 +171,12 @@ def _parts(line: str) -> Iterator[str]:
     yield line
 
 
-def _explain(message: str, names: str, size: int) -> NmtError:
+def _explain(message: str, names: str, size: int, tags: int) -> NmtError:
     """Sentencepiece's refusal in this toolkit's words."""
     if match := re.search(r"smaller than required_chars\. \d+ vs (\d+)", message):
-        problem = f"[bpe] size = {size} is smaller than the {match[1]} pieces that characters, bytes and marks need"
-        return RecipeError(problem, f"raise [bpe] size to at least {match[1]}, or lower character_coverage")
+        needed = int(match[1]) + tags
+        problem = f"[bpe] size = {size} is smaller than the {needed} pieces that characters, bytes and marks need"
+        return RecipeError(problem, f"raise [bpe] size to at least {needed}, or lower character_coverage")
     if "sentences_.empty()" in message:
         return DataError(f"{names}: hold no text to learn subwords from", "check what preprocessing kept")
     return DataError(f"{names}: subwords cannot be learned: {message}", "check the text, or change [bpe] size or kind")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from pathlib import Path
 
 import sentencepiece
@@ -43,6 +44,18 @@ class Vocabulary:
 
     def __len__(self) -> int:
         return self._pieces.get_piece_size()
+
+    @cached_property
+    def tags(self) -> dict[str, int]:
+        """The ids of tags such as ``<2de>``, which stand behind all pieces (nmt/subwords/tags.py)."""
+        first = len(self)
+        while first > EOS + 1 and self._pieces.is_control(first - 1):
+            first -= 1
+        return {self.piece(i): i for i in range(first, len(self))}
+
+    def has(self, piece: str) -> bool:
+        """Whether `piece` is one of the vocabulary, be it text or a special name."""
+        return self._pieces.piece_to_id(piece) != self.unk or piece == self.piece(self.unk)
 
     def encode(self, text: str) -> list[int]:
         """The ids of `text`, without begin and end marks. Empty text has none."""

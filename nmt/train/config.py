@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field, model_validator
@@ -172,6 +173,12 @@ class TrainConfig(BatchConfig):
     """Translate only the first so many validation lines; the loss is always that of all."""
     max_bad_steps: int = Field(20, ge=1)
     """Updates in a row with a non-finite loss or gradient (each one skipped and counted) before training stops."""
+    start_from: Path | None = None
+    """Fine-tuning: a model folder, or a run's, whose weights training starts from instead of random ones. Its
+    vocabulary is used; [model] must be its too, but for dropout."""
+    corpus_temperature: float | None = Field(None, ge=1)
+    """T: a corpus of n pairs, or all corpora of one tag together, counts in proportion to n^(1/T) beside the others
+    (n is pairs times weight), so that small ones come more often. 1, or none, leaves the sizes as they are."""
 
     @model_validator(mode="after")
     def _ends(self) -> TrainConfig:

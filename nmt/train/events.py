@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from nmt.events import Event
@@ -55,6 +56,8 @@ class Validation(Event):
     bleu: float | None
     chrf: float | None
     best: bool
+    sets: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """Where there are several validation sets, the scores of each; BLEU and chrF are then their means."""
 
 
 @dataclass(frozen=True)

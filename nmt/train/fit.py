@@ -58,7 +58,7 @@ def fit(
         if evaluate and not asked and state.validated < state.step and (over or state.step % rules.validate_every == 0):
             scores = evaluate()
             best = state.judge(scores.by(rules.best_by), lower_is_better=rules.best_by == "loss")
-            yield Validation(state.step, scores.loss, scores.perplexity, scores.bleu, scores.chrf, best)
+            yield Validation(state.step, scores.loss, scores.perplexity, scores.bleu, scores.chrf, best, scores.sets)
             state.elapsed, asked = ranks.agree(clock() - begun, should_stop())
             over = over or rules.over(state)
             if store and saved < state.step and (asked or over or best):

@@ -36,7 +36,8 @@ class Journal:
                 self.flush()
             return
         self.flush()
-        self._append({"event": type(event).__name__.lower(), **asdict(event)})
+        told = {name: value for name, value in asdict(event).items() if value != {}}
+        self._append({"event": type(event).__name__.lower(), **told})
 
     def flush(self) -> None:
         """Write the steps that wait for their line to be full."""

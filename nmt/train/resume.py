@@ -19,6 +19,7 @@ ORDER = (  # these put the data in another order
     "train.accumulate",
     "train.max_source_tokens",
     "train.max_target_tokens",
+    "train.corpus_temperature",
 )
 FREE = (  # when training ends, what it reports and keeps, where it runs: not worth a word
     "train.steps",
@@ -40,13 +41,18 @@ FREE = (  # when training ends, what it reports and keeps, where it runs: not wo
 def check_fixed(old: Mapping[str, Any], new: Mapping[str, Any], place: str) -> None:
     """Raises TrainingError naming what `new` settings must share with a checkpoint's `old` ones and don't.
 
-    Tables that only one of them has are left out: `new` may be what is known before the data is made.
+    Tables that only one of them has are left out: `new` may be what is known before the data is made. The model that
+    training started from isn't: none and some are a difference.
     """
     before, after = old.get("fixed", {}), new["fixed"]
-    both = [key for key in after if key in before]
-    changes = dict(differences({key: before[key] for key in both}, {key: after[key] for key in both}))
+    both = [key for key in {**before, **after} if key == "start_from" or (key in before and key in after)]
+    changes = dict(differences({key: before.get(key) for key in both}, {key: after.get(key) for key in both}))
     if changes:
-        digests = {"vocabulary": "another vocabulary", "data": "other training text"}
+        digests = {
+            "vocabulary": "another vocabulary",
+            "data": "other training text",
+            "start_from": "another beginning ([train] start_from)",
+        }
         told = [digests.get(key.split(".")[0], text) for key, text in changes.items()]
         raise TrainingError(
             f"{place}: was trained with other settings: {'; '.join([*dict.fromkeys(told)][:5])}",

@@ -70,7 +70,8 @@ class Store:
         path = self.folder / layout.step_name(state.step)
         measured = {"loss": scores.loss, "perplexity": scores.perplexity, "bleu": scores.bleu, "chrf": scores.chrf}
         numbers = {name: value if value is None or math.isfinite(value) else None for name, value in measured.items()}
-        write_json(path / layout.VALIDATION, {"step": state.step, **numbers, "best_by": by})
+        sets = {"sets": {name: dict(values) for name, values in scores.sets.items()}} if scores.sets else {}
+        write_json(path / layout.VALIDATION, {"step": state.step, **numbers, **sets, "best_by": by})
         if state.best_step == state.step:
             point(self.folder, layout.BEST, path)
         write_json(path / layout.RESUME / layout.STATE, self._record(state))

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 
 from nmt.model.seq2seq import Seq2Seq
 from nmt.score.metric import Metric
+from nmt.search.control.request import Request
 from nmt.search.translate import Translator
 from nmt.train.data import Pairs
 from nmt.train.loss import sequence_loss
@@ -24,11 +25,23 @@ class Scores:
     perplexity: float
     bleu: float | None = None
     chrf: float | None = None
+    sets: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """Where there are several sets, the scores of each; those above are then their means."""
 
     def by(self, name: str) -> float:
         """The value called loss, bleu or chrf; NaN, which never wins, where it wasn't measured."""
         value = {"loss": self.loss, "bleu": self.bleu, "chrf": self.chrf}[name]
         return math.nan if value is None else value
+
+
+@dataclass(frozen=True)
+class Held:
+    """A validation set: raw text on both sides, and what scores its translations."""
+
+    sources: Sequence[str | Request]
+    references: Sequence[str]
+    metrics: Mapping[str, Metric]
+    name: str = ""
 
 
 class Validator:
@@ -42,31 +55,38 @@ class Validator:
         model: Seq2Seq,
         pairs: Pairs,
         translator: Translator,
-        sources: Sequence[str],
+        sources: Sequence[str | Request],
         references: Sequence[str],
         metrics: Mapping[str, Metric],
         *,
         beam: int = 1,
         precision: str = "float32",
+        sets: Sequence[Held] = (),
     ) -> None:
+        """`sets`, where given, stand for `sources`, `references` and `metrics`: each is scored by itself."""
         self.model = model
         self.pairs = pairs
         self.translator = translator
-        self.sources, self.references = sources, references
-        self.metrics = metrics
+        self.sets = sets or [Held(sources, references, metrics)]
         self.beam = beam
         self.precision = precision
 
     def __call__(self) -> Scores:
         with evaluating(self.model):
             loss = mean_loss(self.model, self.pairs, self.precision)
-            values: dict[str, float] = {}
-            if self.sources and self.metrics:
-                hypotheses = self.translator.translate(self.sources, beam=self.beam)
-                values = {
-                    name: metric.score(hypotheses, [self.references]).value for name, metric in self.metrics.items()
-                }
-        return Scores(loss, math.exp(loss) if loss < 700 else math.inf, values.get("bleu"), values.get("chrf"))
+            found = [self._scores(held) for held in self.sets]
+        names = set.intersection(*map(set, found))
+        values = {name: sum(one[name] for one in found) / len(found) for name in names}
+        perplexity = math.exp(loss) if loss < 700 else math.inf
+        each = {held.name: one for held, one in zip(self.sets, found, strict=True)} if len(found) > 1 else {}
+        return Scores(loss, perplexity, values.get("bleu"), values.get("chrf"), each)
+
+    def _scores(self, held: Held) -> dict[str, float]:
+        """The values of the set's metrics; none where it is empty."""
+        if not held.sources or not held.metrics:
+            return {}
+        hypotheses = self.translator.translate(held.sources, beam=self.beam)
+        return {name: metric.score(hypotheses, [held.references]).value for name, metric in held.metrics.items()}
 
 
 def mean_loss(model: Seq2Seq, pairs: Pairs, precision: str = "float32") -> float:

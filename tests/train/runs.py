@@ -56,6 +56,6 @@ def prepared(folder: Path) -> tuple[Path, RunFolder]:
     return folder / "toy.toml", run
 
 
-def recipe(folder: Path, *changes: str) -> Recipe:
-    """The toy recipe, changed as by --set."""
-    return read(folder / "toy.toml", list(changes))
+def recipe(folder: Path, *changes: str, name: str = "toy.toml") -> Recipe:
+    """The toy recipe, or another one beside it, changed as by --set."""
+    return read(folder / name, list(changes))

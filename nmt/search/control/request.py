@@ -31,6 +31,8 @@ class Request:
     """What must stand in the translation exactly as often as in the source."""
     settings: Mapping[str, Any] = field(default_factory=dict)
     """The line's own values of what `PER_LINE` names."""
+    tag: str = ""
+    """The tag before the source, such as ``<2de>``, of a model that was trained with tags; empty is that of all."""
 
     def wishes(self, source: str, first: bool = True) -> Wishes:
         """What is asked of the translation of `source`, which is the line or a part of it, perhaps the first."""
@@ -46,7 +48,13 @@ def read_request(source: str, control: Any, place: str) -> Request:
     """
     if not isinstance(control, dict):
         raise DataError(f"{place}: control is not an object", 'write {"source": "...", "control": {"min_length": 5}}')
-    readers: dict[str, Callable[[Any, str], Any]] = {"prefix": _text, "require": _texts, "forbid": _texts}
+    readers: dict[str, Callable[[Any, str], Any]] = {
+        "prefix": _text,
+        "require": _texts,
+        "forbid": _texts,
+        "tag": _text,
+        "to": _text,
+    }
     known: dict[str, Any] = {}
     settings: dict[str, Any] = {}
     for name, value in control.items():
@@ -62,7 +70,14 @@ def read_request(source: str, control: Any, place: str) -> Request:
                 f"did you mean {hint}?" if hint else f"the keys are {', '.join(names)}",
             )
     check(ControlConfig, settings, f"{place}: control")
+    if language := known.pop("to", ""):
+        known["tag"] = tag_of(language)
     return Request(source, settings=settings, **known)
+
+
+def tag_of(language: str) -> str:
+    """The tag that asks for a language: ``<2de>`` (Johnson et al. 2017)."""
+    return f"<2{language}>"
 
 
 def _text(value: Any, place: str) -> str:
