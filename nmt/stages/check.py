@@ -171,11 +171,12 @@ def _disk(recipe: Recipe, run: RunFolder) -> Iterator[str]:
 
 
 def _bytes(recipe: Recipe) -> int:
-    """About what a run writes: text and ids, and checkpoints of weights and two moments, four bytes each."""
+    """About what a run writes: text and ids, and checkpoints of weights, two moments, an average, four bytes each."""
     model = recipe.model
     square, ahead = model.width**2, 2 * model.width * model.feedforward
     layers = model.encoder_layers * (4 * square + ahead) + model.decoder_layers * (8 * square + ahead)
     tables = 1 if model.tie_embeddings == "all" else 2 if model.tie_embeddings == "target" else 3
     weights = layers + tables * recipe.bpe.size * model.width
     text = sum(path.stat().st_size for _, path in _files(recipe) if path.is_file())
-    return 12 * weights * (recipe.train.keep_checkpoints + 2) + 4 * weights + 3 * text
+    copies = 12 if recipe.train.ema_decay is None else 16
+    return copies * weights * (recipe.train.keep_checkpoints + 2) + 4 * weights + 3 * text

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from nmt.model.seq2seq import Seq2Seq
     from nmt.subwords.vocabulary import Vocabulary
     from nmt.train.data import Pairs
+    from nmt.train.ema import Ema
     from nmt.train.ranks import Ranks
     from nmt.train.store import Store
     from nmt.train.validate import Validator
@@ -44,6 +45,7 @@ def run(recipe: Recipe, run: RunFolder, ranks: Ranks | None = None) -> Iterator[
 
     from nmt.checkpoint.device import arithmetic
     from nmt.subwords.vocabulary import Vocabulary
+    from nmt.train.ema import Ema
     from nmt.train.events import Stopped
     from nmt.train.fit import fit
     from nmt.train.journal import Journal
@@ -81,6 +83,8 @@ def run(recipe: Recipe, run: RunFolder, ranks: Ranks | None = None) -> Iterator[
     optimizer = recipe.train.optimizer.build(model)
     torch.manual_seed(derive(recipe.seed, "dropout"))
 
+    decay = recipe.train.ema_decay
+    ema = Ema(model, decay) if decay is not None and ranks.leads else None
     copied = copied_files(recipe, run)
     description = describe(recipe, run, copied, (len(source), len(target)))
     settings = compared_settings(recipe, run, description)
@@ -91,10 +95,11 @@ def run(recipe: Recipe, run: RunFolder, ranks: Ranks | None = None) -> Iterator[
         every=recipe.train.save_every,
         keep=recipe.train.keep_checkpoints,
         settings=settings,
+        ema=ema,
     )
     state, told = resume(store, model, optimizer, ranks)
     yield from told
-    measure = validator(recipe, run, model, description, device, precision)
+    measure = validator(recipe, run, model, description, device, precision, ema)
     journal = Journal(run.journal)
     if ranks.leads:
         journal.rewind(state.step, state.validated)
@@ -105,11 +110,12 @@ def run(recipe: Recipe, run: RunFolder, ranks: Ranks | None = None) -> Iterator[
             pairs,
             state,
             schedule=recipe.train.schedule.build(recipe.model.width, recipe.train.steps),
-            rules=recipe.train.rules(precision),
+            rules=recipe.train.rules(precision, derive(recipe.seed, "layers")),
             evaluate=lambda: ranks.first(measure),
             store=store if ranks.leads else None,
             should_stop=should_stop,
             ranks=ranks,
+            ema=ema,
         ):
             if ranks.leads:
                 journal.write(event)
@@ -173,7 +179,13 @@ def training_pairs(recipe: Recipe, run: RunFolder, vocabulary: Vocabulary) -> tu
 
 
 def validator(
-    recipe: Recipe, run: RunFolder, model: Seq2Seq, description: Description, device: torch.device, precision: str
+    recipe: Recipe,
+    run: RunFolder,
+    model: Seq2Seq,
+    description: Description,
+    device: torch.device,
+    precision: str,
+    ema: Ema | None = None,
 ) -> Validator:
     """What measures the model on the validation set: its loss on the shards, its translations on the raw text."""
     from nmt.checkpoint.load import build_translator
@@ -207,6 +219,7 @@ def validator(
         {"bleu": bleu.build(language), "chrf": chrf.build(language)},
         beam=recipe.train.valid_beam,
         precision=precision,
+        ema=ema,
     )
 
 

@@ -172,6 +172,12 @@ class TrainConfig(BatchConfig):
     """Translate only the first so many validation lines; the loss is always that of all."""
     max_bad_steps: int = Field(20, ge=1)
     """Updates in a row with a non-finite loss or gradient (each one skipped and counted) before training stops."""
+    ema_decay: float | None = Field(None, gt=0, lt=1)
+    """Keep an exponential moving average of the weights, say with 0.999; it is validated, saved and translated with.
+    The first updates decay faster: min(ema_decay, (1 + n) / (10 + n))."""
+    rdrop_alpha: float | None = Field(None, ge=0)
+    """R-Drop (Liang et al. 2021): every pair goes through the model twice, and α weighs how far the two distributions
+    may be apart; 5 in the paper. An update then takes twice the time and memory."""
 
     @model_validator(mode="after")
     def _ends(self) -> TrainConfig:
@@ -181,8 +187,11 @@ class TrainConfig(BatchConfig):
             raise ValueError(f"schedule kind {self.schedule.kind!r} falls towards the last update; set steps")
         return self
 
-    def rules(self, precision: Literal["float32", "bfloat16"] = "float32") -> Rules:
-        """What an update and the loop go by, in the arithmetic that `precision` was found to mean."""
+    def rules(self, precision: Literal["float32", "bfloat16"] = "float32", seed: int = 1) -> Rules:
+        """What an update and the loop go by, in the arithmetic that `precision` was found to mean.
+
+        `seed` is that of the coins for layers.
+        """
         from nmt.train.rules import Rules
 
         return Rules(
@@ -197,6 +206,8 @@ class TrainConfig(BatchConfig):
             save_every=self.save_every,
             best_by=self.best_by,
             max_bad_steps=self.max_bad_steps,
+            seed=seed,
+            rdrop_alpha=self.rdrop_alpha,
         )
 
 
@@ -207,3 +218,6 @@ class AverageConfig(Config):
     """Checkpoints to average; 1 takes a single one as it is."""
     of: Literal["last", "best"] = "last"
     """The newest by step, or the best by validation among those kept."""
+    weights: Literal["saved", "trained"] = "saved"
+    """The weights that checkpoints translate with: moving averages where [train] ema_decay keeps them; or those that
+    were trained, of which the moving averages were made."""

@@ -23,6 +23,8 @@ class Rules:
     save_every: int = 1000
     best_by: Literal["loss", "bleu", "chrf"] = "bleu"
     max_bad_steps: int = 20
+    seed: int = 1
+    rdrop_alpha: float | None = None
 
     def over(self, state: State) -> str | None:
         """Why training is over, or None while it isn't. Counts are totals over all restarts."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 
 import torch
@@ -13,6 +13,7 @@ from nmt.model.seq2seq import Seq2Seq
 from nmt.score.metric import Metric
 from nmt.search.translate import Translator
 from nmt.train.data import Pairs
+from nmt.train.ema import Ema
 from nmt.train.loss import sequence_loss
 
 
@@ -34,6 +35,8 @@ class Scores:
 class Validator:
     """Measures a model that is being trained, and leaves it, and the random numbers, as they were.
 
+    With `ema` it measures the moving average of the model, which is what checkpoints hold.
+
     Translations are made from raw text and scored as raw text by what `nmt translate` and `nmt score` use.
     """
 
@@ -48,6 +51,7 @@ class Validator:
         *,
         beam: int = 1,
         precision: str = "float32",
+        ema: Ema | None = None,
     ) -> None:
         self.model = model
         self.pairs = pairs
@@ -56,9 +60,10 @@ class Validator:
         self.metrics = metrics
         self.beam = beam
         self.precision = precision
+        self.ema = ema
 
     def __call__(self) -> Scores:
-        with evaluating(self.model):
+        with evaluating(self.model), self.ema.shown() if self.ema else nullcontext():
             loss = mean_loss(self.model, self.pairs, self.precision)
             values: dict[str, float] = {}
             if self.sources and self.metrics:

@@ -21,6 +21,7 @@ from train.toys import model, optimizer, pairs, store
 
 from nmt.errors import NmtError
 from nmt.train.data import Pairs
+from nmt.train.ema import Ema
 from nmt.train.events import Skipped, Step, Stopped, Validation
 from nmt.train.fit import fit
 from nmt.train.launch import Seat
@@ -35,6 +36,8 @@ DEFAULTS: dict[str, Any] = {
     "rules": {},
     "pairs": {},
     "dropout": 0.0,
+    "layer_drop": 0.0,
+    "ema": None,
     "every": 99,  # updates between checkpoints
     "bleu": [],  # what validation gives, one after another
     "kill": None,  # [rank, step] that is killed before that step; so for the next three
@@ -67,8 +70,9 @@ def train(folder: Path, job: dict[str, Any], ranks: Ranks) -> dict[str, Any]:
     """Train as one of `ranks`, going on from what is in the folder; what happened, in plain values."""
     job = {**DEFAULTS, **job}
     rules = Rules(**{"validate_every": 3, "save_every": job["every"], **job["rules"]})
-    trained = model(dropout=job["dropout"])
+    trained = model(dropout=job["dropout"], layer_drop=job["layer_drop"])
     learner, kept, data = optimizer(trained), store(folder, 99, job["every"]), recording(**job["pairs"])
+    kept.ema = ema = Ema(trained, job["ema"]) if job["ema"] and ranks.leads else None
     torch.manual_seed(77)
     newest = ranks.first(kept.newest)
     state = kept.restore(newest, trained, learner) if newest else State()
@@ -102,6 +106,7 @@ def train(folder: Path, job: dict[str, Any], ranks: Ranks) -> dict[str, Any]:
             should_stop=lambda: f"rank {ranks.rank} says so" if now("stop") else None,
             clock=lambda: next(ticks) * pace,
             ranks=ranks,
+            ema=ema,
         )
     )
     return {
