@@ -12,7 +12,7 @@ from pathlib import Path
 from nmt.corpus.config import PlainConfig
 from nmt.corpus.lines import read_lines
 from nmt.corpus.sources.source import check_counts, language_of
-from nmt.errors import DataError
+from nmt.errors import DataError, TrainingError
 from nmt.recipe import Recipe
 from nmt.stages.stage import RunFolder, flatten
 
@@ -31,6 +31,7 @@ def problems(recipe: Recipe, run: RunFolder) -> Iterator[str]:
     yield from _overlaps(recipe)
     yield from _languages(recipe)
     yield from _limits(recipe)
+    yield from _frozen(recipe)
     yield from _device(recipe)
     yield from _disk(recipe, run)
 
@@ -144,6 +145,21 @@ def _limits(recipe: Recipe) -> Iterator[str]:
     warmup = getattr(train.schedule, "warmup_steps", 0)
     if train.steps is not None and warmup >= train.steps:
         yield f"[train.schedule] warmup_steps = {warmup}: the rate still rises when steps = {train.steps} end it"
+
+
+def _frozen(recipe: Recipe) -> Iterator[str]:
+    if not recipe.train.freeze:
+        return
+    import torch
+
+    from nmt.train.freeze import freeze
+
+    with torch.device("meta"):
+        model = recipe.model.build(SPECIAL_PIECES, SPECIAL_PIECES, 0)
+    try:
+        freeze(model, recipe.train.freeze)
+    except TrainingError as error:
+        yield f"{error.problem}; {error.hint}"
 
 
 def _device(recipe: Recipe) -> Iterator[str]:

@@ -48,6 +48,7 @@ def run(recipe: Recipe, run: RunFolder, ranks: Ranks | None = None) -> Iterator[
     from nmt.train.ema import Ema
     from nmt.train.events import Stopped
     from nmt.train.fit import fit
+    from nmt.train.freeze import freeze
     from nmt.train.journal import Journal
     from nmt.train.ranks import Ranks
     from nmt.train.signals import stop_on_signals
@@ -80,6 +81,9 @@ def run(recipe: Recipe, run: RunFolder, ranks: Ranks | None = None) -> Iterator[
     model = recipe.model.build(len(source), len(target), target.pad)
     model.initialize(torch.Generator().manual_seed(derive(recipe.seed, "init")))
     model.to(device)
+    if recipe.train.freeze:
+        frozen = freeze(model, recipe.train.freeze)
+        yield Notice(f"{len(frozen)} of {len(list(model.parameters()))} weights are frozen: {', '.join(frozen[:3])} …")
     optimizer = recipe.train.optimizer.build(model)
     torch.manual_seed(derive(recipe.seed, "dropout"))
 

@@ -178,6 +178,9 @@ class TrainConfig(BatchConfig):
     rdrop_alpha: float | None = Field(None, ge=0)
     """R-Drop (Liang et al. 2021): every pair goes through the model twice, and α weighs how far the two distributions
     may be apart; 5 in the paper. An update then takes twice the time and memory."""
+    freeze: tuple[str, ...] | None = Field(None, min_length=1)
+    """Parts of the model that stay as they are: encoder, decoder, embeddings, positions, output, attention,
+    cross_attention, feedforward, norms, biases, or patterns of weights' names such as encoder.layers.0.*"""
 
     @model_validator(mode="after")
     def _ends(self) -> TrainConfig:

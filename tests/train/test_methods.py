@@ -26,6 +26,7 @@ from nmt.train.coins import toss
 from nmt.train.ema import Ema
 from nmt.train.events import Step
 from nmt.train.fit import fit, learn
+from nmt.train.freeze import freeze
 from nmt.train.optimizer import sgd
 from nmt.train.rules import Rules
 from nmt.train.state import State
@@ -35,8 +36,9 @@ METHODS: dict[str, dict[str, Any]] = {
     "ema": {"decay": 0.9},
     "rdrop": {"rules": {"rdrop_alpha": 3.0}},
     "layer_drop": {"model": {"layer_drop": 0.4, "encoder_layers": 2}},
+    "freeze": {"freeze": ["decoder"]},
 }
-ALL = ("train.ema_decay=0.9", "train.rdrop_alpha=3", "model.layer_drop=0.4")
+ALL = ("train.ema_decay=0.9", "train.rdrop_alpha=3", "model.layer_drop=0.4", 'train.freeze=["encoder"]')
 
 
 @pytest.fixture(scope="module")
@@ -59,6 +61,7 @@ def trained(folder: Path, *changes: str) -> list[Event]:
 def toy(folder: Path, method: dict[str, Any], stop_after: int = 99) -> list[Step]:
     """Train a toy in `folder`, going on from what is there; a signal comes after `stop_after`."""
     trained = model(**method.get("model", {}))
+    freeze(trained, method.get("freeze", ()))
     ema = Ema(trained, method["decay"]) if "decay" in method else None
     learner, kept = optimizer(trained), Store(folder, description(), {}, every=4, keep=99, ema=ema)
     torch.manual_seed(77)

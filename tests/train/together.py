@@ -24,6 +24,7 @@ from nmt.train.data import Pairs
 from nmt.train.ema import Ema
 from nmt.train.events import Skipped, Step, Stopped, Validation
 from nmt.train.fit import fit
+from nmt.train.freeze import freeze
 from nmt.train.launch import Seat
 from nmt.train.ranks import Ranks, join
 from nmt.train.rules import Rules
@@ -38,6 +39,7 @@ DEFAULTS: dict[str, Any] = {
     "dropout": 0.0,
     "layer_drop": 0.0,
     "ema": None,
+    "freeze": [],
     "every": 99,  # updates between checkpoints
     "bleu": [],  # what validation gives, one after another
     "kill": None,  # [rank, step] that is killed before that step; so for the next three
@@ -71,6 +73,7 @@ def train(folder: Path, job: dict[str, Any], ranks: Ranks) -> dict[str, Any]:
     job = {**DEFAULTS, **job}
     rules = Rules(**{"validate_every": 3, "save_every": job["every"], **job["rules"]})
     trained = model(dropout=job["dropout"], layer_drop=job["layer_drop"])
+    freeze(trained, job["freeze"])
     learner, kept, data = optimizer(trained), store(folder, 99, job["every"]), recording(**job["pairs"])
     kept.ema = ema = Ema(trained, job["ema"]) if job["ema"] and ranks.leads else None
     torch.manual_seed(77)
