@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,12 +18,14 @@ from nmt.recipe import Recipe
 from nmt.schema import fingerprint
 from nmt.score.config import BleuConfig, ChrfConfig
 from nmt.stages.bpe import vocabulary_files
+from nmt.stages.methods import sampled, side_limits
 from nmt.stages.stage import RunFolder
 from nmt.train.resume import check_fixed, told_changes
 from nmt.train.seeds import derive
 from nmt.train.state import State, read_record, resumable
 
 if TYPE_CHECKING:
+    import numpy as np
     import torch
 
     from nmt.model.seq2seq import Seq2Seq
@@ -107,11 +110,15 @@ def run(recipe: Recipe, run: RunFolder, ranks: Ranks | None = None) -> Iterator[
     journal = Journal(run.journal)
     if ranks.leads:
         journal.rewind(state.step, state.validated)
-    with stop_on_signals() as should_stop:
+    order_of = partial(batch_order, recipe, run)
+    with (
+        stop_on_signals() as should_stop,
+        sampled(recipe, run, pairs, order_of, (source, target), ranks) as pairs_drawn,
+    ):
         for event in fit(
             model,
             optimizer,
-            pairs,
+            pairs_drawn,
             state,
             schedule=recipe.train.schedule.build(recipe.model.width, recipe.train.steps),
             rules=recipe.train.rules(precision, derive(recipe.seed, "layers")),
@@ -166,20 +173,24 @@ def training_pairs(recipe: Recipe, run: RunFolder, vocabulary: Vocabulary) -> tu
     source, target = _open(run, "train")
     for shard in (source, target, *_open(run, "valid")):
         shard.verify()
-    longest = recipe.model.max_length()
-    settings = recipe.train
-    order = BatchOrder(
-        source.lengths,
-        target.lengths,
-        batch_tokens=settings.batch_tokens,
-        accumulate=settings.accumulate,
-        max_source_tokens=min(settings.max_source_tokens, longest or settings.max_source_tokens),
-        max_target_tokens=min(settings.max_target_tokens, longest or settings.max_target_tokens),
+    order = batch_order(recipe, run, source.lengths, target.lengths)
+    marks = {"bos": vocabulary.bos, "eos": vocabulary.eos, "pad": vocabulary.pad}
+    return Pairs(source, target, order, **marks), order.skipped
+
+
+def batch_order(recipe: Recipe, run: RunFolder, source_lengths: np.ndarray, target_lengths: np.ndarray) -> BatchOrder:
+    """The batches of training sentences with these lengths."""
+    max_source_tokens, max_target_tokens = side_limits(recipe)
+    return BatchOrder(
+        source_lengths,
+        target_lengths,
+        batch_tokens=recipe.train.batch_tokens,
+        accumulate=recipe.train.accumulate,
+        max_source_tokens=max_source_tokens,
+        max_target_tokens=max_target_tokens,
         seed=derive(recipe.seed, "data"),
         corpora=_corpora(run),
     )
-    marks = {"bos": vocabulary.bos, "eos": vocabulary.eos, "pad": vocabulary.pad}
-    return Pairs(source, target, order, **marks), order.skipped
 
 
 def validator(

@@ -178,6 +178,9 @@ class TrainConfig(BatchConfig):
     rdrop_alpha: float | None = Field(None, ge=0)
     """R-Drop (Liang et al. 2021): every pair goes through the model twice, and α weighs how far the two distributions
     may be apart; 5 in the paper. An update then takes twice the time and memory."""
+    subword_sampling: float | None = Field(None, gt=0, lt=1)
+    """Cut training text into other subwords in every epoch. With [bpe] kind = bpe it is the probability that a merge is
+    left out (Provilkov et al. 2020: 0.1); with unigram the power of each cut's probability (Kudo 2018: 0.1 to 0.5)."""
     freeze: tuple[str, ...] | None = Field(None, min_length=1)
     """Parts of the model that stay as they are: encoder, decoder, embeddings, positions, output, attention,
     cross_attention, feedforward, norms, biases, or patterns of weights' names such as encoder.layers.0.*"""

@@ -38,7 +38,13 @@ METHODS: dict[str, dict[str, Any]] = {
     "layer_drop": {"model": {"layer_drop": 0.4, "encoder_layers": 2}},
     "freeze": {"freeze": ["decoder"]},
 }
-ALL = ("train.ema_decay=0.9", "train.rdrop_alpha=3", "model.layer_drop=0.4", 'train.freeze=["encoder"]')
+ALL = (
+    "train.ema_decay=0.9",
+    "train.rdrop_alpha=3",
+    "model.layer_drop=0.4",
+    'train.freeze=["encoder"]',
+    "train.subword_sampling=0.2",
+)
 
 
 @pytest.fixture(scope="module")
@@ -97,12 +103,23 @@ def test_a_training_stopped_in_the_middle_goes_on_bit_for_bit(name: str, tmp_pat
 
 def test_methods_begin_go_on_and_end_while_a_model_learns(folder: Path) -> None:
     trained(folder, "train.steps=4")
-    (told,) = [e.text for e in trained(folder, "train.steps=6", *ALL) if isinstance(e, Caution)]
+    told = " ".join(event.text for event in trained(folder, "train.steps=6", *ALL) if isinstance(event, Caution))
     for change in ALL:
         assert change.partition("=")[0] in told
-    assert not any(isinstance(event, Caution) for event in trained(folder, "train.steps=8", *ALL))
     trained(folder, "train.steps=9")
     assert pointed(folder / "run" / "checkpoints", LAST).name == "step-00000009"
+
+
+def test_all_methods_together_go_on_bit_for_bit_in_the_middle_of_an_epoch(folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(folder, tmp_path / "whole")
+    whole = [event.loss for event in trained(tmp_path / "whole", *ALL) if isinstance(event, Step)]
+    parts = [trained(folder, *ALL, f"train.steps={steps}") for steps in (2, 9, 12)]
+    assert not any(isinstance(event, Caution) for events in parts for event in events)
+    assert [event.loss for events in parts for event in events if isinstance(event, Step)] == whole
+    assert {event.epoch for events in parts for event in events if isinstance(event, Step)} == {1, 2}
+    last = "run/checkpoints/step-00000012"
+    assert contents(folder / last) == contents(tmp_path / "whole" / last)
+    assert not (folder / "run" / "sampled").exists()
 
 
 def test_a_checkpoint_holds_the_average_and_validation_is_what_it_does(folder: Path) -> None:

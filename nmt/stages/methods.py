@@ -1,0 +1,58 @@
+"""What some methods of training make of a run folder's pairs before they are trained on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from nmt.batches.shards import Shard
+from nmt.recipe import Recipe
+from nmt.stages.stage import RunFolder
+from nmt.train.seeds import derive
+
+if TYPE_CHECKING:
+    from nmt.subwords.vocabulary import Vocabulary
+    from nmt.train.data import Order, Pairs
+    from nmt.train.ranks import Ranks
+
+OrderOf = Callable[[np.ndarray, np.ndarray], "Order"]
+
+
+@contextmanager
+def sampled(
+    recipe: Recipe,
+    run: RunFolder,
+    pairs: Pairs,
+    order_of: OrderOf,
+    vocabularies: tuple[Vocabulary, Vocabulary],
+    ranks: Ranks,
+) -> Iterator[Pairs]:
+    """`pairs`, or, with [train] subword_sampling, the same pairs in other subwords every epoch, as shards on disk.
+
+    `order_of` plans the batches of sentences with given lengths.
+    """
+    alpha = recipe.train.subword_sampling
+    if alpha is None:
+        yield pairs
+        return
+    from nmt.train.sampled import SampledPairs, Side, epochs
+
+    plain = (Shard.open(run.shards / f"train.{name}") for name in ("source", "target"))
+    limits = side_limits(recipe)
+    sides = {
+        name: Side(run.preprocess / f"train.{name}", vocabulary, shard, min(limit, recipe.train.batch_tokens) - 1)
+        for name, vocabulary, shard, limit in zip(("source", "target"), vocabularies, plain, limits, strict=True)
+    }
+    with epochs(run.path / "sampled", sides, alpha, derive(recipe.seed, "subwords"), ranks) as made:
+        yield SampledPairs(pairs, made, order_of)
+
+
+def side_limits(recipe: Recipe) -> tuple[int, int]:
+    """Most tokens of a training pair's source and target, the end mark counted."""
+    settings = recipe.train
+    longest = recipe.model.max_length()
+    source, target = settings.max_source_tokens, settings.max_target_tokens
+    return min(source, longest or source), min(target, longest or target)
