@@ -90,7 +90,7 @@ def test_sentences_that_become_too_long_stay_as_they_are(vocabulary: Vocabulary,
     lines = [" ".join(LINES[:count]) for count in (1, 2, 3) for _ in range(20)]
     plain = vocabulary.encode_many(lines)
     longest = len(plain[40]) - 1
-    found = drawn(side(tmp_path, vocabulary, longest, lines), tmp_path / "drawn", 1)
+    found = drawn(side(tmp_path, vocabulary, longest, lines), tmp_path / "drawn", 1, alpha=0.05)
     assert [vocabulary.decode(ids) for ids in found] == lines
     assert found[:20] != plain[:20] and found[20:40] != plain[20:40] and found[40:] == plain[40:]
     for ids, own in zip(found, plain, strict=True):
