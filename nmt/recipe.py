@@ -68,6 +68,13 @@ class Recipe(Config):
             raise ValueError(
                 '[model] tie_embeddings = "all" needs [bpe] shared = true; "target" works with separate ones'
             )
+        guide = self.train.guided_alignment
+        if guide and (guide.layer or 1) > self.model.decoder_layers:
+            layers = self.model.decoder_layers
+            raise ValueError(f"[train.guided_alignment] layer = {guide.layer}: the decoder has {layers} layers")
+        if guide and (guide.head or 1) > self.model.attention.heads:
+            heads = self.model.attention.heads
+            raise ValueError(f"[train.guided_alignment] head = {guide.head}: a layer has {heads} heads")
         return self
 
 

@@ -50,6 +50,22 @@ def sampled(
         yield SampledPairs(pairs, made, order_of)
 
 
+def aligned(recipe: Recipe, run: RunFolder, pairs: Pairs, vocabularies: tuple[Vocabulary, Vocabulary]) -> Pairs:
+    """`pairs`, or, with [train.guided_alignment], the same pairs with their links. Raises DataError."""
+    guide = recipe.train.guided_alignment
+    if guide is None:
+        return pairs
+    from nmt.batches.links import WordsOfPieces, read_links, word_counts
+    from nmt.train.guided import AlignedPairs
+
+    source, target = (run.preprocess / f"train.{name}" for name in ("source", "target"))
+    if guide.units == "words":
+        words = WordsOfPieces(vocabularies[0]), WordsOfPieces(vocabularies[1])
+        return AlignedPairs(pairs, read_links(guide.path, word_counts(source, target), guide.units, source), words)
+    lengths = (Shard.open(run.shards / path.name).lengths.tolist() for path in (source, target))
+    return AlignedPairs(pairs, read_links(guide.path, zip(*lengths, strict=True), guide.units, source), None)
+
+
 def side_limits(recipe: Recipe) -> tuple[int, int]:
     """Most tokens of a training pair's source and target, the end mark counted."""
     settings = recipe.train

@@ -18,7 +18,7 @@ from nmt.recipe import Recipe
 from nmt.schema import fingerprint
 from nmt.score.config import BleuConfig, ChrfConfig
 from nmt.stages.bpe import vocabulary_files
-from nmt.stages.methods import sampled, side_limits
+from nmt.stages.methods import aligned, sampled, side_limits
 from nmt.stages.stage import RunFolder
 from nmt.train.resume import check_fixed, told_changes
 from nmt.train.seeds import derive
@@ -118,7 +118,7 @@ def run(recipe: Recipe, run: RunFolder, ranks: Ranks | None = None) -> Iterator[
         for event in fit(
             model,
             optimizer,
-            pairs_drawn,
+            aligned(recipe, run, pairs_drawn, (source, target)),
             state,
             schedule=recipe.train.schedule.build(recipe.model.width, recipe.train.steps),
             rules=recipe.train.rules(precision, derive(recipe.seed, "layers")),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field, model_validator
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from torch.optim import Optimizer
 
     from nmt.model.seq2seq import Seq2Seq
-    from nmt.train.rules import Rules
+    from nmt.train.rules import Guide, Rules
     from nmt.train.schedule import Schedule
 
 
@@ -132,6 +133,28 @@ class SgdConfig(Config):
 OptimizerConfig = Annotated[AdamConfig | SgdConfig, Field(discriminator="kind")]
 
 
+class GuidedAlignmentConfig(Config):
+    """Attention to the source learns word alignments (Chen et al. 2016; Garg et al. 2019)."""
+
+    path: Path
+    """Links such as 0-0 1-2, source before target and from 0, one line for each pair of the run's preprocess/train.*"""
+    units: Literal["words", "pieces"] = "words"
+    """What is linked: words, which spaces separate, or subword pieces as nmt encode writes them."""
+    weight: float = Field(0.05, gt=0)
+    """Weight of the alignment's loss beside that of the translation."""
+    layer: int | None = Field(None, ge=1)
+    """The decoder layer that is guided, from 1; by default the last but one."""
+    head: int | None = Field(None, ge=1)
+    """The head that is guided, from 1; by default the mean of all, which nmt translate --alignment reads."""
+
+    def rule(self) -> Guide:
+        """What an update goes by, counted from 0."""
+        from nmt.train.rules import Guide
+
+        layer, head = (None if number is None else number - 1 for number in (self.layer, self.head))
+        return Guide(self.weight, layer, head)
+
+
 class TrainConfig(BatchConfig):
     """Training. At least one of steps, epochs and minutes ends it; the first to be reached does."""
 
@@ -181,6 +204,8 @@ class TrainConfig(BatchConfig):
     subword_sampling: float | None = Field(None, gt=0, lt=1)
     """Cut training text into other subwords in every epoch. With [bpe] kind = bpe it is the probability that a merge is
     left out (Provilkov et al. 2020: 0.1); with unigram the power of each cut's probability (Kudo 2018: 0.1 to 0.5)."""
+    guided_alignment: GuidedAlignmentConfig | None = None
+    """Train attention to the source towards word alignments."""
     freeze: tuple[str, ...] | None = Field(None, min_length=1)
     """Parts of the model that stay as they are: encoder, decoder, embeddings, positions, output, attention,
     cross_attention, feedforward, norms, biases, or patterns of weights' names such as encoder.layers.0.*"""
@@ -191,6 +216,8 @@ class TrainConfig(BatchConfig):
             raise ValueError("nothing ends the training; set steps, epochs or minutes")
         if self.schedule.kind in {"linear", "cosine"} and self.steps is None:
             raise ValueError(f"schedule kind {self.schedule.kind!r} falls towards the last update; set steps")
+        if self.guided_alignment and self.guided_alignment.units == "pieces" and self.subword_sampling:
+            raise ValueError('guided_alignment links pieces, which subword_sampling changes; units = "words" does not')
         return self
 
     def rules(self, precision: Literal["float32", "bfloat16"] = "float32", seed: int = 1) -> Rules:
@@ -214,6 +241,7 @@ class TrainConfig(BatchConfig):
             max_bad_steps=self.max_bad_steps,
             seed=seed,
             rdrop_alpha=self.rdrop_alpha,
+            guide=self.guided_alignment.rule() if self.guided_alignment else None,
         )
 
 

@@ -35,6 +35,7 @@ FREE = (  # when training ends, what it reports and keeps, where it runs: not wo
     "train.max_bad_steps",
     "train.device",
     "train.threads",
+    "train.guided_alignment.path",
 )
 
 
