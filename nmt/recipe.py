@@ -68,6 +68,8 @@ class Recipe(Config):
             raise ValueError(
                 '[model] tie_embeddings = "all" needs [bpe] shared = true; "target" works with separate ones'
             )
+        if self.train.subword_dropout and self.bpe.kind != "bpe":
+            raise ValueError(f"[train] subword_dropout leaves out merges; [bpe] kind = {self.bpe.kind!r} has none")
         guide = self.train.guided_alignment
         if guide and (guide.layer or 1) > self.model.decoder_layers:
             layers = self.model.decoder_layers

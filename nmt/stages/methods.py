@@ -30,23 +30,27 @@ def sampled(
     vocabularies: tuple[Vocabulary, Vocabulary],
     ranks: Ranks,
 ) -> Iterator[Pairs]:
-    """`pairs`, or, with [train] subword_sampling, the same pairs in other subwords every epoch, as shards on disk.
+    """`pairs`, or, with [train] subword_dropout, the same pairs in other subwords every epoch, as shards on disk.
 
     `order_of` plans the batches of sentences with given lengths.
     """
-    alpha = recipe.train.subword_sampling
-    if alpha is None:
+    dropout = recipe.train.subword_dropout
+    if dropout is None:
         yield pairs
         return
-    from nmt.train.sampled import SampledPairs, Side, epochs
+    from nmt.batches.drawn import Side
+    from nmt.train.sampled import SampledPairs, epochs
 
-    plain = (Shard.open(run.shards / f"train.{name}") for name in ("source", "target"))
-    limits = side_limits(recipe)
     sides = {
-        name: Side(run.preprocess / f"train.{name}", vocabulary, shard, min(limit, recipe.train.batch_tokens) - 1)
-        for name, vocabulary, shard, limit in zip(("source", "target"), vocabularies, plain, limits, strict=True)
+        name: Side(
+            run.preprocess / f"train.{name}",
+            vocabulary.path,
+            run.shards / f"train.{name}",
+            min(limit, recipe.train.batch_tokens) - 1,
+        )
+        for name, vocabulary, limit in zip(("source", "target"), vocabularies, side_limits(recipe), strict=True)
     }
-    with epochs(run.path / "sampled", sides, alpha, derive(recipe.seed, "subwords"), ranks) as made:
+    with epochs(run.path / "sampled", sides, dropout, derive(recipe.seed, "subwords"), ranks) as made:
         yield SampledPairs(pairs, made, order_of)
 
 

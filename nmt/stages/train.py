@@ -85,8 +85,10 @@ def run(recipe: Recipe, run: RunFolder, ranks: Ranks | None = None) -> Iterator[
     model.initialize(torch.Generator().manual_seed(derive(recipe.seed, "init")))
     model.to(device)
     if recipe.train.freeze:
-        frozen = freeze(model, recipe.train.freeze)
-        yield Notice(f"{len(frozen)} of {len(list(model.parameters()))} weights are frozen: {', '.join(frozen[:3])} …")
+        frozen = set(freeze(model, recipe.train.freeze))
+        sizes = {name: p.numel() for name, p in model.named_parameters()}
+        count, parts = sum(sizes[name] for name in frozen), ", ".join(recipe.train.freeze)
+        yield Notice(f"frozen: {parts}: {count:,} of {sum(sizes.values()):,} weights")
     optimizer = recipe.train.optimizer.build(model)
     torch.manual_seed(derive(recipe.seed, "dropout"))
 

@@ -8,7 +8,6 @@ decodes to U+2047 (⁇), never to its name. User text never becomes pad, bos or 
 from __future__ import annotations
 
 import hashlib
-import threading
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -18,7 +17,6 @@ from nmt.errors import ModelError
 from nmt.subwords.escape import escape, unescape
 
 PAD, UNK, BOS, EOS = 0, 1, 2, 3
-_SAMPLING = threading.Lock()  # sentencepiece has one seed for all
 
 
 class Vocabulary:
@@ -54,18 +52,6 @@ class Vocabulary:
         """What `encode` gives for each text, on `threads` threads (-1: one for each processor)."""
         escaped = [escape(text) for text in texts]
         return self._pieces.encode(escaped, num_threads=threads) if escaped else []
-
-    def sample_many(self, texts: Iterable[str], alpha: float, seed: int) -> list[list[int]]:
-        """The ids of each text in pieces drawn at random: a function of all the texts in their order, alpha and seed.
-
-        A BPE model leaves out each merge with probability `alpha` (Provilkov et al. 2020); a unigram model draws each
-        way of writing a text by its probability to the power of `alpha` (Kudo 2018, l = ∞).
-        """
-        escaped = [escape(text) for text in texts]
-        with _SAMPLING:
-            sentencepiece.set_random_generator_seed(seed % (2**32 - 1))  # 2³² − 1 would mean: any
-            # The one thread is new in each call, and so is its generator.
-            return self._pieces.encode(escaped, enable_sampling=True, alpha=alpha, nbest_size=-1, num_threads=1)
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of any ids. Special ids show nothing, unknown ones U+2047, bytes that are not UTF-8 U+FFFD."""

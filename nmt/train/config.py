@@ -201,9 +201,9 @@ class TrainConfig(BatchConfig):
     rdrop_alpha: float | None = Field(None, ge=0)
     """R-Drop (Liang et al. 2021): every pair goes through the model twice, and α weighs how far the two distributions
     may be apart; 5 in the paper. An update then takes twice the time and memory."""
-    subword_sampling: float | None = Field(None, gt=0, lt=1)
-    """Cut training text into other subwords in every epoch. With [bpe] kind = bpe it is the probability that a merge is
-    left out (Provilkov et al. 2020: 0.1); with unigram the power of each cut's probability (Kudo 2018: 0.1 to 0.5)."""
+    subword_dropout: float | None = Field(None, gt=0, lt=1)
+    """BPE-dropout (Provilkov et al. 2020): in every epoch training text is cut into other subwords, leaving out merges
+    with this probability; 0.1 in the paper. Needs [bpe] kind = "bpe"."""
     guided_alignment: GuidedAlignmentConfig | None = None
     """Train attention to the source towards word alignments."""
     freeze: tuple[str, ...] | None = Field(None, min_length=1)
@@ -216,8 +216,8 @@ class TrainConfig(BatchConfig):
             raise ValueError("nothing ends the training; set steps, epochs or minutes")
         if self.schedule.kind in {"linear", "cosine"} and self.steps is None:
             raise ValueError(f"schedule kind {self.schedule.kind!r} falls towards the last update; set steps")
-        if self.guided_alignment and self.guided_alignment.units == "pieces" and self.subword_sampling:
-            raise ValueError('guided_alignment links pieces, which subword_sampling changes; units = "words" does not')
+        if self.guided_alignment and self.guided_alignment.units == "pieces" and self.subword_dropout:
+            raise ValueError('guided_alignment links pieces, which subword_dropout changes; units = "words" does not')
         return self
 
     def rules(self, precision: Literal["float32", "bfloat16"] = "float32", seed: int = 1) -> Rules:

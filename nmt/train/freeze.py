@@ -49,5 +49,5 @@ def _nothing(pattern: str, names: Sequence[str]) -> TrainingError:
     there = [part for part, own in PARTS.items() if any(fnmatchcase(name, each) for name in names for each in own)]
     return TrainingError(
         f"[train] freeze: {pattern!r} is no part of this model, and matches no weight's name",
-        f"the parts are {', '.join(there)}; a pattern is like {names[len(names) // 2].rpartition('.')[0]}.*",
+        f"the parts are {', '.join(there)}; a pattern is like {names[0].partition('.')[0]}.*",
     )

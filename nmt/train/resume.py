@@ -19,7 +19,7 @@ ORDER = (  # these put the data in another order
     "train.accumulate",
     "train.max_source_tokens",
     "train.max_target_tokens",
-    "train.subword_sampling",
+    "train.subword_dropout",
 )
 FREE = (  # when training ends, what it reports and keeps, where it runs: not worth a word
     "train.steps",

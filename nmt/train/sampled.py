@@ -1,126 +1,84 @@
-"""Training pairs whose text is cut into other subwords in every epoch (Kudo 2018; Provilkov et al. 2020).
+"""Training pairs whose text is cut into other subwords in every epoch (Provilkov et al. 2020).
 
 The pieces of an epoch are drawn once, ahead of it, and written as shards like those of the stage bpe; batches are then
-planned with the lengths that there really are. They are a function of seed, epoch, side and the text: whoever asks,
-however often, on how many processes. The epoch after is drawn in the background.
+planned with the lengths that there really are. They are a function of seed, epoch, side and row: whoever asks, however
+often, on how many processes. The epoch after is drawn in the background.
 """
 
 from __future__ import annotations
 
 import shutil
-import threading
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 
 import numpy as np
 
-from nmt.batches.shards import Shard, open_shard
-from nmt.corpus.lines import read_lines
-from nmt.errors import DataError
-from nmt.subwords.vocabulary import Vocabulary
+from nmt.batches.drawn import Drawing, Side, Task, draw_all
+from nmt.batches.shards import Shard
 from nmt.train.data import Order, Pairs, Update
 from nmt.train.ranks import Ranks
 from nmt.train.seeds import derive
 
-ROWS = 1024  # sentences drawn from one seed
-
-Sides = Mapping[str, "Side"]
-
-
-@dataclass(frozen=True)
-class Side:
-    """One language of the training text, and what its sentences become without sampling."""
-
-    text: Path
-    vocabulary: Vocabulary
-    plain: Shard
-    longest: int
-    """Most pieces that a sentence may have, the end mark not counted."""
-
-    def write(self, path: Path, alpha: float, seed: int, stopped: Callable[[], bool] = lambda: False) -> None:
-        """Draw pieces for every sentence into the shard `path`; `seed` is that of epoch and side.
-
-        A sentence whose pieces would be too many takes the plain ones, and so does one that is too long anyway: the
-        pairs left out for their length are always the same. Raises DataError when the text has changed.
-        """
-        lines, row = read_lines(self.text), 0
-        with open_shard(path, len(self.vocabulary)) as writer:
-            while (texts := list(islice(lines, ROWS))) and not stopped():
-                if row + len(texts) > len(self.plain):
-                    break
-                drawn = self.vocabulary.sample_many(texts, alpha, derive(seed, str(row // ROWS)))
-                plain = self.plain.lengths[row : row + len(texts)]
-                fits = [max(len(ids), int(length)) <= self.longest for ids, length in zip(drawn, plain, strict=True)]
-                writer.add(
-                    [
-                        ids if fit else self.plain[row + i].tolist()
-                        for i, (ids, fit) in enumerate(zip(drawn, fits, strict=True))
-                    ]
-                )
-                row += len(texts)
-        if not stopped() and (texts or row != len(self.plain)):
-            raise DataError(
-                f"{self.text}: its lines are not those that {self.plain.path} was made of", "run nmt bpe RECIPE again"
-            )
+SMALL = 5000  # pairs that are drawn at once, which takes less time than to start a process
 
 
 class Epochs:
     """The shards of epochs, in a folder of their own; rank 0 makes them, and all read them."""
 
-    def __init__(self, folder: Path, sides: Sides, alpha: float, seed: int, ranks: Ranks) -> None:
+    def __init__(self, folder: Path, sides: Mapping[str, Side], dropout: float, seed: int, ranks: Ranks) -> None:
         self.folder = folder
         self._sides = sides
-        self._alpha, self._seed = alpha, seed
+        self._dropout, self._seed = dropout, seed
         self._ranks = ranks
-        self._background = ThreadPoolExecutor(1, "subwords")
-        self._coming: dict[int, Future[None]] = {}
-        self._stopped = threading.Event()
+        self._small = len(Shard.open(next(iter(sides.values())).plain)) <= SMALL
+        self._coming: tuple[int, Drawing] | None = None
 
     def take(self, epoch: int) -> tuple[Shard, Shard]:
         """The source and target shards of `epoch`. All processes call this, in the same order. Raises DataError."""
-        self._ranks.first(lambda: self._made(epoch))
+        self._ranks.first(lambda: self._make(epoch))
         source, target = (Shard.open(self._path(epoch, side)) for side in self._sides)
         return source, target
 
     def close(self) -> None:
         """End what goes on in the background, and remove the files."""
-        self._stopped.set()
-        self._background.shutdown()
         if self._ranks.leads:
+            self._stop()
             shutil.rmtree(self.folder, ignore_errors=True)
 
-    def _made(self, epoch: int) -> None:
-        self._begin(epoch).result()
-        for old in [number for number in self._coming if number != epoch]:
-            self._coming.pop(old).result()
-            for side in self._sides:
-                self._path(old, side).unlink(missing_ok=True)
-        self._begin(epoch + 1)
+    def _make(self, epoch: int) -> None:
+        if self._coming is None or self._coming[0] != epoch:
+            self._stop()
+            shutil.rmtree(self.folder, ignore_errors=True)
+            self.folder.mkdir(parents=True)
+            if self._small:
+                return draw_all(self._tasks(epoch))
+            self._coming = epoch, Drawing(self._tasks(epoch))
+        drawing, self._coming = self._coming[1], None
+        drawing.wait()
+        for side in self._sides:
+            self._path(epoch - 1, side).unlink(missing_ok=True)
+        self._coming = epoch + 1, Drawing(self._tasks(epoch + 1))
 
-    def _begin(self, epoch: int) -> Future[None]:
-        if epoch not in self._coming:
-            self._coming[epoch] = self._background.submit(self._write, epoch)
-        return self._coming[epoch]
+    def _stop(self) -> None:
+        if self._coming:
+            self._coming[1].stop()
+            self._coming = None
 
-    def _write(self, epoch: int) -> None:
-        self.folder.mkdir(parents=True, exist_ok=True)
-        for name, side in self._sides.items():
-            if not self._stopped.is_set():
-                seed = derive(self._seed, f"{name} {epoch}")
-                side.write(self._path(epoch, name), self._alpha, seed, self._stopped.is_set)
+    def _tasks(self, epoch: int) -> list[Task]:
+        return [
+            (side, self._path(epoch, name), self._dropout, derive(self._seed, f"{name} {epoch}"))
+            for name, side in self._sides.items()
+        ]
 
     def _path(self, epoch: int, side: str) -> Path:
         return self.folder / f"epoch-{epoch + 1:05d}.{side}"
 
 
 @contextmanager
-def epochs(folder: Path, sides: Sides, alpha: float, seed: int, ranks: Ranks) -> Iterator[Epochs]:
+def epochs(folder: Path, sides: Mapping[str, Side], dropout: float, seed: int, ranks: Ranks) -> Iterator[Epochs]:
     """The epochs' shards, of which nothing is left after the block."""
-    made = Epochs(folder, sides, alpha, seed, ranks)
+    made = Epochs(folder, sides, dropout, seed, ranks)
     try:
         yield made
     finally:

@@ -178,7 +178,7 @@ def test_the_recipe_guides_by_words_under_sampled_subwords_too(folder: Path) -> 
 
     plain, words = losses(), losses("train.guided_alignment.path=links")
     assert words[0] > plain[0]
-    assert losses("train.guided_alignment.path=links", "train.subword_sampling=0.3") != words
+    assert losses("train.guided_alignment.path=links", "train.subword_dropout=0.3") != words
     with pytest.raises(DataError, match=r"links:\d+: '\d+-\d+': the .* has \d+ pieces"):
         (folder / "links").write_text("99-0\n" * 120)
         losses("train.guided_alignment.path=links", "train.guided_alignment.units=pieces")
@@ -189,8 +189,10 @@ def test_recipes_that_cannot_be_are_refused(folder: Path) -> None:
         with pytest.raises(RecipeError, match=told):
             recipe(folder, "train.guided_alignment.path=links", f"train.guided_alignment.{change}")
     pieces = ("train.guided_alignment.path=links", "train.guided_alignment.units=pieces")
-    with pytest.raises(RecipeError, match="links pieces, which subword_sampling changes"):
-        recipe(folder, *pieces, "train.subword_sampling=0.1")
+    with pytest.raises(RecipeError, match="leaves out merges"):
+        recipe(folder, "bpe.kind=unigram", "train.subword_dropout=0.1")
+    with pytest.raises(RecipeError, match="links pieces, which subword_dropout changes"):
+        recipe(folder, *pieces, "train.subword_dropout=0.1")
 
 
 def test_words_of_the_stages_shards_are_those_of_its_text(folder: Path) -> None:

@@ -43,7 +43,7 @@ ALL = (
     "train.rdrop_alpha=3",
     "model.layer_drop=0.4",
     'train.freeze=["encoder"]',
-    "train.subword_sampling=0.2",
+    "train.subword_dropout=0.2",
 )
 
 
