@@ -24,10 +24,10 @@ class MayBeLeftOut(nn.Module):
         self.chance = chance  # share of the updates that leave it out; whoever trains tosses the coin
         self.left_out = False
 
-    def forward(self, x: Tensor, *others: Tensor) -> Tensor:
+    def forward(self, x: Tensor, *others: Any) -> Tensor:
         """The layer's states, or `x` as it is."""
         if self.training and self.left_out:
-            return _PassOn.apply(x, *others, *self.parameters())
+            return _PassOn.apply(x, *(other for other in others if isinstance(other, Tensor)), *self.parameters())
         return super().forward(x, *others)
 
 
