@@ -74,6 +74,18 @@ class Recipe(Config):
             )
         if problem := self.data.untagged(others=self.train.start_from is not None):
             raise ValueError(f"[data] {problem}")
+        if self.train.subword_dropout and self.bpe.kind != "bpe":
+            raise ValueError(f"[train] subword_dropout leaves out merges; [bpe] kind = {self.bpe.kind!r} has none")
+        guide = self.train.guided_alignment
+        if (self.train.subword_dropout or guide) and any(one.tag for one in self.data.train):
+            key = "subword_dropout" if self.train.subword_dropout else "guided_alignment"
+            raise ValueError(f"[train] {key} does not know sources that begin with a tag; leave it or the tags out")
+        if guide and (guide.layer or 1) > self.model.decoder_layers:
+            layers = self.model.decoder_layers
+            raise ValueError(f"[train.guided_alignment] layer = {guide.layer}: the decoder has {layers} layers")
+        if guide and (guide.head or 1) > self.model.attention.heads:
+            heads = self.model.attention.heads
+            raise ValueError(f"[train.guided_alignment] head = {guide.head}: a layer has {heads} heads")
         return self
 
 

@@ -21,10 +21,11 @@ from nmt.files import whole_folder
 from nmt.search.config import SearchConfig
 
 
-def average(folders: Sequence[Path]) -> dict[str, Tensor]:
+def average(folders: Sequence[Path], trained: bool = False) -> dict[str, Tensor]:
     """The mean of the folders' weights in float32, summed in float64 and in a fixed order: however they are listed.
 
-    Raises ModelError when they are not checkpoints of one model.
+    `trained` takes the weights that training goes on with, where the models are moving averages of them. Raises
+    ModelError when they are not checkpoints of one model.
     """
     if not folders:
         raise ModelError("no checkpoints to average", "name at least one")
@@ -32,20 +33,34 @@ def average(folders: Sequence[Path]) -> dict[str, Tensor]:
     check_alike(ordered)
     sums: dict[str, Tensor] = {}
     for folder in ordered:
-        for name, tensor in read_tensors(folder / layout.WEIGHTS).items():
+        for name, tensor in (trained_weights(folder) if trained else read_tensors(folder / layout.WEIGHTS)).items():
             wide = tensor.to(torch.float64)
             sums[name] = sums[name].add_(wide) if name in sums else wide.clone()
     return {name: (total / len(ordered)).to(torch.float32) for name, total in sums.items()}
 
 
-def average_into(folder: Path, chosen: Sequence[Path], translate: SearchConfig | None = None) -> Iterator[Event]:
+def trained_weights(folder: Path) -> dict[str, Tensor]:
+    """The weights that training goes on with from a checkpoint. Raises ModelError where it can't."""
+    resume = folder / layout.RESUME
+    if not resume.is_dir():
+        raise ModelError(
+            f"{folder}: lacks {layout.RESUME}/, where the trained weights would lie if its own are moving averages",
+            'set [average] weights = "saved"',
+        )
+    trained = read_tensors(resume / layout.TRAINED) if (resume / layout.TRAINED).is_file() else {}
+    return {**read_tensors(folder / layout.WEIGHTS), **trained}
+
+
+def average_into(
+    folder: Path, chosen: Sequence[Path], translate: SearchConfig | None = None, trained: bool = False
+) -> Iterator[Event]:
     """Make `folder` a complete model, with its card, whose weights are the mean of those of `chosen`.
 
-    `translate` replaces the search settings that the checkpoints hold. Raises ModelError for checkpoints of different
-    models, OutputError when `folder` cannot be written.
+    `translate` replaces the search settings that the checkpoints hold; `trained` is as in `average`. Raises ModelError
+    for checkpoints of different models, OutputError when `folder` cannot be written.
     """
     yield Notice(f"averaging {', '.join(path.name for path in chosen)}")
-    mean = average(chosen)
+    mean = average(chosen, trained)
     description = layout.read_description(chosen[0])
     steps = sorted({step for path in chosen for step in layout.read_description(path).origin.steps})
     changes: dict[str, object] = {"origin": description.origin.model_copy(update={"steps": tuple(steps)})}

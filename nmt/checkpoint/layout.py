@@ -5,7 +5,8 @@ RUN/checkpoints/step-00004000/
     model.json          `Description`: languages, model, text, search settings, vocabulary digests
     vocabulary.model    the subword model (source.model and target.model where the sides have their own)
     validation.json     what validation measured at this step, where there was one
-    resume/             optimizer.safetensors, rng.safetensors, state.json: delete it to publish
+    resume/             optimizer.safetensors, rng.safetensors, state.json: delete it to publish; and, where
+                        model.safetensors is a moving average, trained.safetensors, of which it is one
 RUN/checkpoints/best.json, last.json    {"step": "step-00004000"}
 """
 
@@ -36,6 +37,7 @@ SOURCE_VOCABULARY, TARGET_VOCABULARY = "source.model", "target.model"
 SOURCE_TRUECASE, TARGET_TRUECASE = "truecase.source", "truecase.target"
 RESUME = "resume"
 OPTIMIZER, RNG, STATE = "optimizer.safetensors", "rng.safetensors", "state.json"
+TRAINED = "trained.safetensors"
 BEST, LAST = "best.json", "last.json"
 
 

@@ -52,6 +52,15 @@ def load_weights(model: Seq2Seq, path: Path) -> None:
             tensor.copy_(stored[name])
 
 
+def put_weights(model: Seq2Seq, path: Path) -> None:
+    """Put the weights that the file holds, some or all of the model's, into `model`. Raises ModelError."""
+    own = weights(model)
+    for name, tensor in read_tensors(path).items():
+        if name not in own or own[name].shape != tensor.shape or own[name].dtype != tensor.dtype:
+            raise ModelError(f"{path}: {name} is no weight of this model", _AGAIN)
+        own[name].copy_(tensor)
+
+
 def _check_file(path: Path, description: Description) -> None:
     """Raises ModelError unless the file is that of the model described: found out before any memory is taken."""
     config, stored = description.model, read_shapes(path)

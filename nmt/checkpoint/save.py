@@ -34,15 +34,18 @@ def save_model(
 def save_checkpoint(
     checkpoints: Path,
     step: int,
-    model: nn.Module,
+    model: nn.Module | Mapping[str, Tensor],
     description: Description,
     files: Mapping[str, Path],
     *,
     optimizer: Mapping[str, Tensor],
     rng: Mapping[str, Tensor],
     state: Mapping[str, Any],
+    trained: Mapping[str, Tensor] | None = None,
 ) -> Path:
     """Write checkpoints/step-…, then point last.json at it; return its folder. Raises OutputError, TrainingError.
+
+    `trained` are the weights to go on with, where the model's are others.
 
     A kill or a full disk at any instant leaves the checkpoints before as they were.
     """
@@ -53,6 +56,8 @@ def save_checkpoint(
         resume.mkdir()
         write_tensors(resume / layout.OPTIMIZER, optimizer)
         write_tensors(resume / layout.RNG, rng)
+        if trained is not None:
+            write_tensors(resume / layout.TRAINED, trained)
         write_json(resume / layout.STATE, dict(state))
     point(checkpoints, layout.LAST, folder)
     return folder

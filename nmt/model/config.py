@@ -106,7 +106,13 @@ PRESETS: dict[str, dict[str, Any]] = {
     },
 }  # fmt: skip
 
-UNSHAPED = {"preset", "dropout", "attention_dropout", "activation_dropout"}  # may change while a model learns
+UNSHAPED = {
+    "preset",
+    "dropout",
+    "attention_dropout",
+    "activation_dropout",
+    "layer_drop",
+}  # may change while a model learns
 
 
 class TransformerConfig(Config):
@@ -131,6 +137,8 @@ class TransformerConfig(Config):
     """Dropout on attention weights; none in the paper."""
     activation_dropout: float = Field(0.0, ge=0, lt=1)
     """Dropout inside the feed-forward layers; none in the paper."""
+    layer_drop: float = Field(0.0, ge=0, lt=1)
+    """Share of the updates that leave a layer out, by a coin for each layer (Fan et al. 2020); translating uses all."""
     activation: Literal["relu", "gelu"] = "relu"
     """Nonlinearity of the feed-forward layers."""
     tie_embeddings: Literal["all", "target", "none"] = "all"

@@ -5,7 +5,8 @@ B batch · S source · T target · D width · V vocabulary · R rows while stepp
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
 import torch
@@ -15,6 +16,7 @@ from nmt.model import initial
 from nmt.model.attention.core import Attention, hide
 from nmt.model.dropout import Dropout
 from nmt.model.embedding import Embedding, Output
+from nmt.model.layer_drop import DecoderLayerLeftOut, EncoderLayerLeftOut
 from nmt.model.layers import DecoderLayer, EncoderLayer, FeedForward, layer_norm
 from nmt.model.packing import Packing
 from nmt.model.position.core import Position
@@ -142,12 +144,15 @@ def _build(config: TransformerConfig, source_size: int, target_size: int, pad: i
     def feedforward() -> FeedForward:
         return FeedForward(width, config.feedforward, config.activation, config.activation_dropout)
 
+    drop = config.layer_drop
+    encoder_layer: Callable[..., EncoderLayer] = partial(EncoderLayerLeftOut, drop) if drop else EncoderLayer
+    decoder_layer: Callable[..., DecoderLayer] = partial(DecoderLayerLeftOut, drop) if drop else DecoderLayer
     encoder_layers = [
-        EncoderLayer(width, attention(source_position), feedforward(), norm, dropout)
+        encoder_layer(width, attention(source_position), feedforward(), norm, dropout)
         for _ in range(config.encoder_layers)
     ]
     decoder_layers = [
-        DecoderLayer(width, attention(target_position), attention(Position()), feedforward(), norm, dropout)
+        decoder_layer(width, attention(target_position), attention(Position()), feedforward(), norm, dropout)
         for _ in range(config.decoder_layers)
     ]
     target = Embedding(target_size, width, pad)

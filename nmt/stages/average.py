@@ -20,4 +20,4 @@ def run(recipe: Recipe, run: RunFolder) -> Iterator[Event]:
         chosen = newest(run.checkpoints, count)
     if len(chosen) < count:
         yield Caution(f"only {len(chosen)} of the {count} checkpoints that [average] count asks for are there")
-    yield from average_into(run.model, chosen, recipe.translate)
+    yield from average_into(run.model, chosen, recipe.translate, recipe.average.weights == "trained")

@@ -13,7 +13,7 @@ from typing import Any
 from nmt.corpus.config import PlainConfig
 from nmt.corpus.lines import read_lines
 from nmt.corpus.sources.source import check_counts, language_of
-from nmt.errors import DataError, NmtError
+from nmt.errors import DataError, NmtError, TrainingError
 from nmt.recipe import Recipe
 from nmt.stages.parent import check_parent
 from nmt.stages.stage import RunFolder, flatten
@@ -35,6 +35,7 @@ def problems(recipe: Recipe, run: RunFolder) -> Iterator[str]:
     yield from _overlaps(recipe)
     yield from _languages(recipe)
     yield from _limits(recipe)
+    yield from _frozen(recipe)
     yield from _device(recipe)
     yield from _disk(recipe, run)
 
@@ -168,6 +169,21 @@ def _limits(recipe: Recipe) -> Iterator[str]:
         yield f"[train.schedule] warmup_steps = {warmup}: the rate still rises when steps = {train.steps} end it"
 
 
+def _frozen(recipe: Recipe) -> Iterator[str]:
+    if not recipe.train.freeze:
+        return
+    import torch
+
+    from nmt.train.freeze import freeze
+
+    with torch.device("meta"):
+        model = recipe.model.build(SPECIAL_PIECES, SPECIAL_PIECES, 0)
+    try:
+        freeze(model, recipe.train.freeze)
+    except TrainingError as error:
+        yield f"{error.problem}; {error.hint}"
+
+
 def _device(recipe: Recipe) -> Iterator[str]:
     if not recipe.train.device.startswith("cuda"):
         return
@@ -193,11 +209,12 @@ def _disk(recipe: Recipe, run: RunFolder) -> Iterator[str]:
 
 
 def _bytes(recipe: Recipe) -> int:
-    """About what a run writes: text and ids, and checkpoints of weights and two moments, four bytes each."""
+    """About what a run writes: text and ids, and checkpoints of weights, two moments, an average, four bytes each."""
     model = recipe.model
     square, ahead = model.width**2, 2 * model.width * model.feedforward
     layers = model.encoder_layers * (4 * square + ahead) + model.decoder_layers * (8 * square + ahead)
     tables = 1 if model.tie_embeddings == "all" else 2 if model.tie_embeddings == "target" else 3
     weights = layers + tables * recipe.bpe.size * model.width
     text = sum(path.stat().st_size for _, path in _files(recipe) if path.is_file())
-    return 12 * weights * (recipe.train.keep_checkpoints + 2) + 4 * weights + 3 * text
+    copies = 12 if recipe.train.ema_decay is None else 16
+    return copies * weights * (recipe.train.keep_checkpoints + 2) + 4 * weights + 3 * text

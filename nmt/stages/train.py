@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from nmt.events import Caution, Event, Notice
 from nmt.recipe import Recipe
 from nmt.schema import fingerprint
 from nmt.stages.bpe import vocabulary_files
+from nmt.stages.methods import aligned, sampled, side_limits
 from nmt.stages.parent import begin, check_parent, check_vocabulary, parent_of, told_of_parent
 from nmt.stages.stage import RunFolder
 from nmt.stages.training import corpora_of, open_shards, report_of, told_of_corpora
@@ -21,6 +23,7 @@ from nmt.train.seeds import derive
 from nmt.train.state import State, read_record, resumable
 
 if TYPE_CHECKING:
+    import numpy as np
     import torch
 
     from nmt.model.seq2seq import Seq2Seq
@@ -42,8 +45,10 @@ def run(recipe: Recipe, run: RunFolder, ranks: Ranks | None = None) -> Iterator[
     from nmt.checkpoint.device import arithmetic
     from nmt.stages.validation import validator
     from nmt.subwords.vocabulary import Vocabulary
+    from nmt.train.ema import Ema
     from nmt.train.events import Stopped
     from nmt.train.fit import fit
+    from nmt.train.freeze import freeze
     from nmt.train.journal import Journal
     from nmt.train.ranks import Ranks
     from nmt.train.signals import stop_on_signals
@@ -77,12 +82,19 @@ def run(recipe: Recipe, run: RunFolder, ranks: Ranks | None = None) -> Iterator[
     model = recipe.model.build(len(source), len(target), target.pad)
     model.initialize(torch.Generator().manual_seed(derive(recipe.seed, "init")))
     model.to(device)
+    if recipe.train.freeze:
+        frozen = set(freeze(model, recipe.train.freeze))
+        sizes = {name: p.numel() for name, p in model.named_parameters()}
+        count, parts = sum(sizes[name] for name in frozen), ", ".join(recipe.train.freeze)
+        yield Notice(f"frozen: {parts}: {count:,} of {sum(sizes.values()):,} weights")
     optimizer = recipe.train.optimizer.build(model)
     torch.manual_seed(derive(recipe.seed, "dropout"))
 
     parent = parent_of(recipe)
     if parent:
         check_vocabulary(parent, files)
+    decay = recipe.train.ema_decay
+    ema = Ema(model, decay) if decay is not None and ranks.leads else None
     copied = copied_files(recipe, run)
     description = describe(recipe, run, copied, (len(source), len(target)))
     settings = compared_settings(recipe, run, description)
@@ -93,28 +105,36 @@ def run(recipe: Recipe, run: RunFolder, ranks: Ranks | None = None) -> Iterator[
         every=recipe.train.save_every,
         keep=recipe.train.keep_checkpoints,
         settings=settings,
+        ema=ema,
     )
     state, told = resume(store, model, optimizer, ranks)
     yield from told
     if parent and not state.step:
         begin(parent, model)
+        if ema:
+            ema.begin()
         yield from told_of_parent(recipe, parent)
-    measure = validator(recipe, run, model, description, copied, device, precision)
+    measure = validator(recipe, run, model, description, copied, device, precision, ema)
     journal = Journal(run.journal)
     if ranks.leads:
         journal.rewind(state.step, state.validated)
-    with stop_on_signals() as should_stop:
+    order_of = partial(batch_order, recipe, run)
+    with (
+        stop_on_signals() as should_stop,
+        sampled(recipe, run, pairs, order_of, (source, target), ranks) as pairs_drawn,
+    ):
         for event in fit(
             model,
             optimizer,
-            pairs,
+            aligned(recipe, run, pairs_drawn, (source, target)),
             state,
             schedule=recipe.train.schedule.build(recipe.model.width, recipe.train.steps),
-            rules=recipe.train.rules(precision),
+            rules=recipe.train.rules(precision, derive(recipe.seed, "layers")),
             evaluate=lambda: ranks.first(measure),
             store=store if ranks.leads else None,
             should_stop=should_stop,
             ranks=ranks,
+            ema=ema,
         ):
             if ranks.leads:
                 journal.write(event)
@@ -163,20 +183,24 @@ def training_pairs(recipe: Recipe, run: RunFolder, vocabulary: Vocabulary) -> tu
     source, target = open_shards(run, "train")
     for shard in (source, target, *open_shards(run, "valid")):
         shard.verify()
-    longest = recipe.model.max_length()
-    settings = recipe.train
-    order = BatchOrder(
-        source.lengths,
-        target.lengths,
-        batch_tokens=settings.batch_tokens,
-        accumulate=settings.accumulate,
-        max_source_tokens=min(settings.max_source_tokens, longest or settings.max_source_tokens),
-        max_target_tokens=min(settings.max_target_tokens, longest or settings.max_target_tokens),
-        seed=derive(recipe.seed, "data"),
-        corpora=corpora_of(run, settings.corpus_temperature),
-    )
+    order = batch_order(recipe, run, source.lengths, target.lengths)
     marks = {"bos": vocabulary.bos, "eos": vocabulary.eos, "pad": vocabulary.pad}
     return Pairs(source, target, order, **marks), order.skipped
+
+
+def batch_order(recipe: Recipe, run: RunFolder, source_lengths: np.ndarray, target_lengths: np.ndarray) -> BatchOrder:
+    """The batches of training sentences with these lengths."""
+    max_source_tokens, max_target_tokens = side_limits(recipe)
+    return BatchOrder(
+        source_lengths,
+        target_lengths,
+        batch_tokens=recipe.train.batch_tokens,
+        accumulate=recipe.train.accumulate,
+        max_source_tokens=max_source_tokens,
+        max_target_tokens=max_target_tokens,
+        seed=derive(recipe.seed, "data"),
+        corpora=corpora_of(run, recipe.train.corpus_temperature),
+    )
 
 
 def copied_files(recipe: Recipe, run: RunFolder) -> dict[str, Path]:

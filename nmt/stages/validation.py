@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import torch
 
     from nmt.model.seq2seq import Seq2Seq
+    from nmt.train.ema import Ema
     from nmt.train.validate import Held, Validator
 
 
@@ -31,6 +32,7 @@ def validator(
     files: Mapping[str, Path],
     device: torch.device,
     precision: str,
+    ema: Ema | None = None,
 ) -> Validator:
     """What measures the model: its loss on the shards, its translations on the raw text of every set."""
     from nmt.checkpoint.load import build_translator
@@ -64,6 +66,7 @@ def validator(
         beam=recipe.train.valid_beam,
         precision=precision,
         sets=sets if len(sets) > 1 else (),
+        ema=ema,
     )
 
 

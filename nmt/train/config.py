@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from torch.optim import Optimizer
 
     from nmt.model.seq2seq import Seq2Seq
-    from nmt.train.rules import Rules
+    from nmt.train.rules import Guide, Rules
     from nmt.train.schedule import Schedule
 
 
@@ -133,6 +133,28 @@ class SgdConfig(Config):
 OptimizerConfig = Annotated[AdamConfig | SgdConfig, Field(discriminator="kind")]
 
 
+class GuidedAlignmentConfig(Config):
+    """Attention to the source learns word alignments (Chen et al. 2016; Garg et al. 2019)."""
+
+    path: Path
+    """Links such as 0-0 1-2, source before target and from 0, one line for each pair of the run's preprocess/train.*"""
+    units: Literal["words", "pieces"] = "words"
+    """What is linked: words, which spaces separate, or subword pieces as nmt encode writes them."""
+    weight: float = Field(0.05, gt=0)
+    """Weight of the alignment's loss beside that of the translation."""
+    layer: int | None = Field(None, ge=1)
+    """The decoder layer that is guided, from 1; by default the last but one."""
+    head: int | None = Field(None, ge=1)
+    """The head that is guided, from 1; by default the mean of all, which nmt translate --alignment reads."""
+
+    def rule(self) -> Guide:
+        """What an update goes by, counted from 0."""
+        from nmt.train.rules import Guide
+
+        layer, head = (None if number is None else number - 1 for number in (self.layer, self.head))
+        return Guide(self.weight, layer, head)
+
+
 class TrainConfig(BatchConfig):
     """Training. At least one of steps, epochs and minutes ends it; the first to be reached does."""
 
@@ -179,6 +201,20 @@ class TrainConfig(BatchConfig):
     corpus_temperature: float | None = Field(None, ge=1)
     """T: a corpus of n pairs, or all corpora of one tag together, counts in proportion to n^(1/T) beside the others
     (n is pairs times weight), so that small ones come more often. 1, or none, leaves the sizes as they are."""
+    ema_decay: float | None = Field(None, gt=0, lt=1)
+    """Keep an exponential moving average of the weights, say with 0.999; it is validated, saved and translated with.
+    The first updates decay faster: min(ema_decay, (1 + n) / (10 + n))."""
+    rdrop_alpha: float | None = Field(None, ge=0)
+    """R-Drop (Liang et al. 2021): every pair goes through the model twice, and α weighs how far the two distributions
+    may be apart; 5 in the paper. An update then takes twice the time and memory."""
+    subword_dropout: float | None = Field(None, gt=0, lt=1)
+    """BPE-dropout (Provilkov et al. 2020): in every epoch training text is cut into other subwords, leaving out merges
+    with this probability; 0.1 in the paper. Needs [bpe] kind = "bpe"."""
+    guided_alignment: GuidedAlignmentConfig | None = None
+    """Train attention to the source towards word alignments."""
+    freeze: tuple[str, ...] | None = Field(None, min_length=1)
+    """Parts of the model that stay as they are: encoder, decoder, embeddings, positions, output, attention,
+    cross_attention, feedforward, norms, biases, or patterns of weights' names such as encoder.layers.0.*"""
 
     @model_validator(mode="after")
     def _ends(self) -> TrainConfig:
@@ -186,10 +222,15 @@ class TrainConfig(BatchConfig):
             raise ValueError("nothing ends the training; set steps, epochs or minutes")
         if self.schedule.kind in {"linear", "cosine"} and self.steps is None:
             raise ValueError(f"schedule kind {self.schedule.kind!r} falls towards the last update; set steps")
+        if self.guided_alignment and self.guided_alignment.units == "pieces" and self.subword_dropout:
+            raise ValueError('guided_alignment links pieces, which subword_dropout changes; units = "words" does not')
         return self
 
-    def rules(self, precision: Literal["float32", "bfloat16"] = "float32") -> Rules:
-        """What an update and the loop go by, in the arithmetic that `precision` was found to mean."""
+    def rules(self, precision: Literal["float32", "bfloat16"] = "float32", seed: int = 1) -> Rules:
+        """What an update and the loop go by, in the arithmetic that `precision` was found to mean.
+
+        `seed` is that of the coins for layers.
+        """
         from nmt.train.rules import Rules
 
         return Rules(
@@ -204,6 +245,9 @@ class TrainConfig(BatchConfig):
             save_every=self.save_every,
             best_by=self.best_by,
             max_bad_steps=self.max_bad_steps,
+            seed=seed,
+            rdrop_alpha=self.rdrop_alpha,
+            guide=self.guided_alignment.rule() if self.guided_alignment else None,
         )
 
 
@@ -214,3 +258,6 @@ class AverageConfig(Config):
     """Checkpoints to average; 1 takes a single one as it is."""
     of: Literal["last", "best"] = "last"
     """The newest by step, or the best by validation among those kept."""
+    weights: Literal["saved", "trained"] = "saved"
+    """The weights that checkpoints translate with: moving averages where [train] ema_decay keeps them; or those that
+    were trained, of which the moving averages were made."""

@@ -13,9 +13,13 @@ from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 from nmt.batches.batch import Batch
 from nmt.errors import TrainingError
 from nmt.events import Event
+from nmt.model.layer_drop import layers_left_out
 from nmt.model.seq2seq import Seq2Seq
+from nmt.train.coins import toss
 from nmt.train.data import Pairs
+from nmt.train.ema import Ema
 from nmt.train.events import Saved, Skipped, Step, Stopped, Validation
+from nmt.train.objective import objective_of
 from nmt.train.optimizer import set_rate
 from nmt.train.ranks import Ranks
 from nmt.train.rules import Rules
@@ -40,15 +44,18 @@ def fit(
     should_stop: Callable[[], str | None] = lambda: None,
     clock: Callable[[], float] = time.monotonic,
     ranks: Ranks = ALONE,
+    ema: Ema | None = None,
 ) -> Iterator[Event]:
     """Train `model` from `state` until one of the rules ends it, yielding what happens.
 
     Whatever is due after an update is done before the next is taken, so a run that was cut off anywhere goes on as if
     it had not been. The last update is always saved, and validated unless `should_stop` gave a reason to end now.
     All `ranks` run this side by side and decide alike; only rank 0 has a `store`, and `evaluate` tells all the same.
+    `ema` follows the weights; `store` and `evaluate` know of it by themselves.
     Raises TrainingError after too many updates in a row that aren't finite, and OutputError when a save fails.
     """
     begun, saved = clock() - state.elapsed, state.step
+    layers = list(layers_left_out(model))
     while True:
         state.elapsed, asked = ranks.agree(clock() - begun, should_stop())
         over = rules.over(state)
@@ -78,11 +85,14 @@ def fit(
         start = clock()
         batches = [data.load(some) for some in ranks.share(rows)]
         ranks.draw(state.step)
+        toss(layers, rules.seed, state.step)
         outcome = learn(model, optimizer, batches, rate=rate, rules=rules, pad=data.pad, ranks=ranks)
         where, place = (state.step + 1, state.epoch + 1), state.update
         state.advance(len(updates))
         if outcome.finite:
             state.skipped_in_a_row = 0
+            if ema:
+                ema.update(state.step - state.skipped)
             speed = outcome.tokens / max(clock() - start, 1e-9)
             yield Step(*where, outcome.loss, outcome.tokens, speed, rate, outcome.norm, outcome.nll, rules.steps)
         else:
@@ -119,7 +129,7 @@ def learn(
     """
     device = model.output_weight_VD.device
     tokens = int(ranks.sum(torch.tensor(sum(batch.tokens for batch in batches))))
-    objective = ranks.objective(model)
+    objective = ranks.objective(model, objective_of(rules))
     sums = torch.zeros(2, dtype=torch.float64, device=device)
     model.train()
     for number, batch in enumerate(batches, 1):

@@ -28,7 +28,7 @@ def adam(
 
 def sgd(model: nn.Module, *, momentum: float = 0.0) -> torch.optim.Optimizer:
     """w ← w − rate · gradient, with an optional share of the step before."""
-    return torch.optim.SGD(model.parameters(), lr=0.0, momentum=momentum)
+    return torch.optim.SGD([p for p in model.parameters() if p.requires_grad], lr=0.0, momentum=momentum)
 
 
 def decayed(model: nn.Module) -> tuple[list[nn.Parameter], list[nn.Parameter]]:
@@ -62,12 +62,18 @@ def moments(optimizer: torch.optim.Optimizer, model: nn.Module) -> dict[str, Ten
 
 
 def restore(optimizer: torch.optim.Optimizer, model: nn.Module, stored: Mapping[str, Tensor]) -> None:
-    """Put the moments back. Rates and decays stay as the optimizer was built. Raises ModelError for a foreign name."""
+    """Put the moments back. Rates and decays stay as the optimizer was built. Raises ModelError for a foreign name.
+
+    Those of a weight that has been frozen since are left out; one that is frozen no more begins without any.
+    """
+    frozen = {name for name, parameter in model.named_parameters() if not parameter.requires_grad}
     names = {id(parameter): name for name, parameter in model.named_parameters()}
     ordered = [names[id(p)] for group in optimizer.param_groups for p in group["params"]]
     state: dict[int, dict[str, Any]] = {}
     for full, tensor in stored.items():
         name, _, key = full.rpartition(".")
+        if name in frozen:
+            continue
         if name not in ordered:
             raise ModelError(f"the stored optimizer knows {name}, the model does not", "train in another run folder")
         state.setdefault(ordered.index(name), {})[key] = tensor

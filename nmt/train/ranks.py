@@ -68,9 +68,9 @@ class Ranks:
         mine = [*update[self.rank : whole : self.size], *parts]
         return [rows for rows in mine if len(rows)] or [update[0][:0]]
 
-    def objective(self, model: Seq2Seq) -> nn.Module:
+    def objective(self, model: Seq2Seq, make: Callable[[Seq2Seq], nn.Module] = Objective) -> nn.Module:
         """The model's loss as a module whose gradient, after the last batch of an update, is the mean over ranks."""
-        return Objective(model)
+        return make(model)
 
     def adding_up(self, objective: nn.Module, last: bool) -> AbstractContextManager[object]:
         """Within it, a batch goes forward and backward; after the `last` of an update the gradients are added up."""
@@ -125,13 +125,13 @@ class Group(Ranks):
         """One GPU each, or the processor for all."""
         return self.device
 
-    def objective(self, model: Seq2Seq) -> nn.Module:
+    def objective(self, model: Seq2Seq, make: Callable[[Seq2Seq], nn.Module] = Objective) -> nn.Module:
         """The same wrapper each time, since it listens to the parameters; at first it gives all those of rank 0.
 
         Buffers are left alone: they are tables that grow, and rank 0's have grown further when it has validated.
         """
         if self._wrapped is None or self._wrapped[0] is not model:
-            whole = Objective(model)
+            whole = make(model)
             tables = [name for name, _ in whole.named_buffers()]
             DistributedDataParallel._set_params_and_buffers_to_ignore_for_model(whole, tables)
             with self._contact():

@@ -20,6 +20,7 @@ ORDER = (  # these put the data in another order
     "train.max_source_tokens",
     "train.max_target_tokens",
     "train.corpus_temperature",
+    "train.subword_dropout",
 )
 FREE = (  # when training ends, what it reports and keeps, where it runs: not worth a word
     "train.steps",
@@ -35,6 +36,7 @@ FREE = (  # when training ends, what it reports and keeps, where it runs: not wo
     "train.max_bad_steps",
     "train.device",
     "train.threads",
+    "train.guided_alignment.path",
 )
 
 

@@ -9,6 +9,15 @@ from nmt.train.state import State
 
 
 @dataclass(frozen=True)
+class Guide:
+    """Which attention to the source alignments guide, from 0, and how much: see nmt.train.guided."""
+
+    weight: float
+    layer: int | None = None
+    head: int | None = None
+
+
+@dataclass(frozen=True)
 class Rules:
     """How an update is made, when validation and saving are due, when training is over."""
 
@@ -23,6 +32,9 @@ class Rules:
     save_every: int = 1000
     best_by: Literal["loss", "bleu", "chrf"] = "bleu"
     max_bad_steps: int = 20
+    seed: int = 1
+    rdrop_alpha: float | None = None
+    guide: Guide | None = None
 
     def over(self, state: State) -> str | None:
         """Why training is over, or None while it isn't. Counts are totals over all restarts."""

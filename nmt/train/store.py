@@ -12,12 +12,13 @@ from torch import Tensor
 
 from nmt.checkpoint import layout
 from nmt.checkpoint.layout import Description
-from nmt.checkpoint.load import load_weights
+from nmt.checkpoint.load import load_weights, put_weights
 from nmt.checkpoint.save import clean, point, prune, save_checkpoint
 from nmt.checkpoint.tensors import read_tensors
 from nmt.errors import ModelError, TrainingError
 from nmt.files import write_json
 from nmt.model.seq2seq import Seq2Seq
+from nmt.train.ema import Ema
 from nmt.train.optimizer import moments, restore
 from nmt.train.state import State, read_record, resumable
 from nmt.train.validate import Scores
@@ -27,7 +28,8 @@ class Store:
     """The folder of checkpoints of one training.
 
     `files` travel with every checkpoint (vocabulary, truecase); `settings` are what a restart is compared with. Those
-    saved at a multiple of `every` are regular: the newest `keep` of them stay.
+    saved at a multiple of `every` are regular: the newest `keep` of them stay. With `ema` a checkpoint is a model of
+    moving averages, and the trained weights lie in resume/.
     """
 
     def __init__(
@@ -39,6 +41,7 @@ class Store:
         every: int,
         keep: int,
         settings: Mapping[str, Any] | None = None,
+        ema: Ema | None = None,
     ) -> None:
         self.folder = folder
         self.description = description
@@ -46,6 +49,7 @@ class Store:
         self.every = every
         self.keep = keep
         self.settings = dict(settings or {})
+        self.ema = ema
 
     def save(self, model: Seq2Seq, optimizer: torch.optim.Optimizer, state: State) -> Path:
         """A checkpoint of this very moment. Raises OutputError, and TrainingError for a weight that isn't finite."""
@@ -54,12 +58,13 @@ class Store:
         return save_checkpoint(
             self.folder,
             state.step,
-            model,
+            self.ema.weights() if self.ema else model,
             self.description.model_copy(update={"origin": origin}),
             self.files,
             optimizer=moments(optimizer, model),
             rng=random_states(model.output_weight_VD.device),
             state=self._record(state),
+            trained=self.ema.trained() if self.ema else None,
         )
 
     def note(self, state: State, scores: Scores, by: str) -> None:
@@ -108,6 +113,10 @@ class Store:
     def restore(self, path: Path, model: Seq2Seq, optimizer: torch.optim.Optimizer) -> State:
         """Put weights, moments and random numbers back as they were at `path`. Raises ModelError."""
         load_weights(model, path / layout.WEIGHTS)
+        if self.ema:
+            self.ema.begin()
+        if (path / layout.RESUME / layout.TRAINED).is_file():
+            put_weights(model, path / layout.RESUME / layout.TRAINED)
         restore(optimizer, model, read_tensors(path / layout.RESUME / layout.OPTIMIZER))
         set_random_states(read_tensors(path / layout.RESUME / layout.RNG), model.output_weight_VD.device)
         return State.read(read_record(path)["state"])

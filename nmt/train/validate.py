@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 
 import torch
@@ -14,6 +14,7 @@ from nmt.score.metric import Metric
 from nmt.search.control.request import Request
 from nmt.search.translate import Translator
 from nmt.train.data import Pairs
+from nmt.train.ema import Ema
 from nmt.train.loss import sequence_loss
 
 
@@ -47,6 +48,8 @@ class Held:
 class Validator:
     """Measures a model that is being trained, and leaves it, and the random numbers, as they were.
 
+    With `ema` it measures the moving average of the model, which is what checkpoints hold.
+
     Translations are made from raw text and scored as raw text by what `nmt translate` and `nmt score` use.
     """
 
@@ -62,6 +65,7 @@ class Validator:
         beam: int = 1,
         precision: str = "float32",
         sets: Sequence[Held] = (),
+        ema: Ema | None = None,
     ) -> None:
         """`sets`, where given, stand for `sources`, `references` and `metrics`: each is scored by itself."""
         self.model = model
@@ -70,9 +74,10 @@ class Validator:
         self.sets = sets or [Held(sources, references, metrics)]
         self.beam = beam
         self.precision = precision
+        self.ema = ema
 
     def __call__(self) -> Scores:
-        with evaluating(self.model):
+        with evaluating(self.model), self.ema.shown() if self.ema else nullcontext():
             loss = mean_loss(self.model, self.pairs, self.precision)
             found = [self._scores(held) for held in self.sets]
         names = set.intersection(*map(set, found))

@@ -36,6 +36,11 @@ ALIKE: dict[str, dict[str, Any]] = {  # what one process and many must do alike
     "one_pair": {"rules": {"epochs": 3}, "pairs": {"count": 1}},
     "clipped": {"rules": {"steps": 5, "clip_norm": 0.1}, "pairs": {"accumulate": 2}},
     "validated": {"rules": {"steps": 60, "patience": 2}, "bleu": [3, 5, 4, 4, 9]},
+    "two_passes": {"rules": {"steps": 6, "rdrop_alpha": 5.0}, "pairs": {"accumulate": 3}},
+    "layers_left_out": {"rules": {"steps": 9}, "pairs": {"accumulate": 3}, "layer_drop": 0.5},
+    "frozen": {"rules": {"steps": 9}, "freeze": ["encoder", "biases"]},
+    "guided": {"rules": {"steps": 9}, "guide": {"weight": 0.5}, "pairs": {"accumulate": 3}},
+    "averaged": {"rules": {"steps": 9}, "ema": 0.5},
 }
 TWO: dict[str, list[dict[str, Any]]] = {  # what is tried with two processes only, one job after another
     "on": [{"rules": {"steps": 5}}, {"rules": {"steps": 12}, "size": 1}],

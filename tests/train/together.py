@@ -11,6 +11,7 @@ import os
 import signal
 import sys
 import traceback
+from array import array
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +20,17 @@ import torch
 import torch._dynamo  # what every optimizer loads when it is built
 from train.toys import model, optimizer, pairs, store
 
+from nmt.batches.links import Links
 from nmt.errors import NmtError
 from nmt.train.data import Pairs
+from nmt.train.ema import Ema
 from nmt.train.events import Skipped, Step, Stopped, Validation
 from nmt.train.fit import fit
+from nmt.train.freeze import freeze
+from nmt.train.guided import AlignedPairs
 from nmt.train.launch import Seat
 from nmt.train.ranks import Ranks, join
-from nmt.train.rules import Rules
+from nmt.train.rules import Guide, Rules
 from nmt.train.schedule import constant
 from nmt.train.state import State
 from nmt.train.validate import Scores
@@ -35,6 +40,10 @@ DEFAULTS: dict[str, Any] = {
     "rules": {},
     "pairs": {},
     "dropout": 0.0,
+    "layer_drop": 0.0,
+    "ema": None,
+    "freeze": [],
+    "guide": None,
     "every": 99,  # updates between checkpoints
     "bleu": [],  # what validation gives, one after another
     "kill": None,  # [rank, step] that is killed before that step; so for the next three
@@ -63,12 +72,25 @@ def recording(**settings: Any) -> Recording:
     return data
 
 
+def identity_links(data: Pairs) -> Links:
+    """Every piece of every target linked to that in the same place of its source."""
+    units, counts = array("i"), array("i")
+    for ids in data.target:
+        units.extend(place for place in range(len(ids)) for _ in range(2))
+        counts.append(len(ids))
+    return Links(units, counts)
+
+
 def train(folder: Path, job: dict[str, Any], ranks: Ranks) -> dict[str, Any]:
     """Train as one of `ranks`, going on from what is in the folder; what happened, in plain values."""
     job = {**DEFAULTS, **job}
-    rules = Rules(**{"validate_every": 3, "save_every": job["every"], **job["rules"]})
-    trained = model(dropout=job["dropout"])
+    guide = Guide(**job["guide"]) if job["guide"] else None
+    rules = Rules(**{"guide": guide, "validate_every": 3, "save_every": job["every"], **job["rules"]})
+    trained = model(dropout=job["dropout"], layer_drop=job["layer_drop"])
+    freeze(trained, job["freeze"])
     learner, kept, data = optimizer(trained), store(folder, 99, job["every"]), recording(**job["pairs"])
+    kept.ema = ema = Ema(trained, job["ema"]) if job["ema"] and ranks.leads else None
+    linked = AlignedPairs(data, identity_links(data), None) if guide else data
     torch.manual_seed(77)
     newest = ranks.first(kept.newest)
     state = kept.restore(newest, trained, learner) if newest else State()
@@ -93,7 +115,7 @@ def train(folder: Path, job: dict[str, Any], ranks: Ranks) -> dict[str, Any]:
         fit(
             trained,
             learner,
-            data,
+            linked,
             state,
             schedule=constant(1e-2, 0),
             rules=rules,
@@ -102,6 +124,7 @@ def train(folder: Path, job: dict[str, Any], ranks: Ranks) -> dict[str, Any]:
             should_stop=lambda: f"rank {ranks.rank} says so" if now("stop") else None,
             clock=lambda: next(ticks) * pace,
             ranks=ranks,
+            ema=ema,
         )
     )
     return {
