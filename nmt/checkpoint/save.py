@@ -34,7 +34,7 @@ def save_model(
 def save_checkpoint(
     checkpoints: Path,
     step: int,
-    model: nn.Module,
+    model: nn.Module | Mapping[str, Tensor],
     description: Description,
     files: Mapping[str, Path],
     *,

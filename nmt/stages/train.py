@@ -40,6 +40,7 @@ def run(recipe: Recipe, run: RunFolder, ranks: Ranks | None = None) -> Iterator[
     import torch
 
     from nmt.checkpoint.device import arithmetic
+    from nmt.stages.settle import settled
     from nmt.stages.validation import validator
     from nmt.subwords.vocabulary import Vocabulary
     from nmt.train.events import Stopped
@@ -47,7 +48,7 @@ def run(recipe: Recipe, run: RunFolder, ranks: Ranks | None = None) -> Iterator[
     from nmt.train.journal import Journal
     from nmt.train.ranks import Ranks
     from nmt.train.signals import stop_on_signals
-    from nmt.train.store import Store
+    from nmt.train.store import Helper, Store
 
     ranks = ranks or Ranks()
     if not ranks.call():
@@ -65,6 +66,7 @@ def run(recipe: Recipe, run: RunFolder, ranks: Ranks | None = None) -> Iterator[
         )
     files = vocabulary_files(run, recipe.bpe.shared)
     source, target = Vocabulary.load(files["source"]), Vocabulary.load(files["target"])
+    recipe = yield from settled(recipe, run, (len(source), len(target), target.pad), device, precision, ranks)
     pairs, skipped = training_pairs(recipe, run, target)
     yield from told_of_corpora(run, recipe.train.corpus_temperature)
     if skipped:
@@ -76,17 +78,21 @@ def run(recipe: Recipe, run: RunFolder, ranks: Ranks | None = None) -> Iterator[
 
     model = recipe.model.build(len(source), len(target), target.pad)
     model.initialize(torch.Generator().manual_seed(derive(recipe.seed, "init")))
-    model.to(device)
-    optimizer = recipe.train.optimizer.build(model)
-    torch.manual_seed(derive(recipe.seed, "dropout"))
-
     parent = parent_of(recipe)
     if parent:
         check_vocabulary(parent, files)
+        if not resumable(run.checkpoints):
+            begin(parent, model)
+    if not ranks.spreads:
+        model.to(device)
+    ranks.spread(model)
+    optimizer = recipe.train.optimizer.build(model)
+    torch.manual_seed(derive(recipe.seed, "dropout"))
+
     copied = copied_files(recipe, run)
     description = describe(recipe, run, copied, (len(source), len(target)))
     settings = compared_settings(recipe, run, description)
-    store = Store(
+    store = (Store if ranks.leads else Helper)(
         run.checkpoints,
         description,
         copied,
@@ -97,9 +103,8 @@ def run(recipe: Recipe, run: RunFolder, ranks: Ranks | None = None) -> Iterator[
     state, told = resume(store, model, optimizer, ranks)
     yield from told
     if parent and not state.step:
-        begin(parent, model)
         yield from told_of_parent(recipe, parent)
-    measure = validator(recipe, run, model, description, copied, device, precision)
+    measure = validator(recipe, run, model, description, copied, device, precision, ranks)
     journal = Journal(run.journal)
     if ranks.leads:
         journal.rewind(state.step, state.validated)
@@ -111,8 +116,8 @@ def run(recipe: Recipe, run: RunFolder, ranks: Ranks | None = None) -> Iterator[
             state,
             schedule=recipe.train.schedule.build(recipe.model.width, recipe.train.steps),
             rules=recipe.train.rules(precision),
-            evaluate=lambda: ranks.first(measure),
-            store=store if ranks.leads else None,
+            evaluate=measure,
+            store=store if ranks.leads or ranks.spreads else None,
             should_stop=should_stop,
             ranks=ranks,
         ):
@@ -165,6 +170,7 @@ def training_pairs(recipe: Recipe, run: RunFolder, vocabulary: Vocabulary) -> tu
         shard.verify()
     longest = recipe.model.max_length()
     settings = recipe.train
+    assert settings.batch_tokens != "auto"
     order = BatchOrder(
         source.lengths,
         target.lengths,

@@ -180,12 +180,22 @@ class TrainConfig(BatchConfig):
     """T: a corpus of n pairs, or all corpora of one tag together, counts in proportion to n^(1/T) beside the others
     (n is pairs times weight), so that small ones come more often. 1, or none, leaves the sizes as they are."""
 
+    wait_minutes: float = Field(10, gt=0)
+    """Minutes that one of many processes may leave the others waiting, as while a checkpoint is written, before it is
+    taken to hang."""
+
+    sharding: Literal["none", "full"] = "none"
+    """What each of many processes keeps: all of the model, or with full a part of every weight and its moments, for
+    models that are too large for one GPU. Checkpoints are the same."""
+
     @model_validator(mode="after")
     def _ends(self) -> TrainConfig:
         if self.steps is None and self.epochs is None and self.minutes is None:
             raise ValueError("nothing ends the training; set steps, epochs or minutes")
         if self.schedule.kind in {"linear", "cosine"} and self.steps is None:
             raise ValueError(f"schedule kind {self.schedule.kind!r} falls towards the last update; set steps")
+        if self.sharding == "full" and self.batch_tokens == "auto":
+            raise ValueError("batch_tokens = auto measures a whole model; with sharding = full, set a number")
         return self
 
     def rules(self, precision: Literal["float32", "bfloat16"] = "float32") -> Rules:

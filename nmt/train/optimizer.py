@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from nmt.checkpoint.tensors import spread_like
 from nmt.errors import ModelError
 from nmt.model.embedding import Embedding, Output
 
@@ -63,12 +64,13 @@ def moments(optimizer: torch.optim.Optimizer, model: nn.Module) -> dict[str, Ten
 
 def restore(optimizer: torch.optim.Optimizer, model: nn.Module, stored: Mapping[str, Tensor]) -> None:
     """Put the moments back. Rates and decays stay as the optimizer was built. Raises ModelError for a foreign name."""
-    names = {id(parameter): name for name, parameter in model.named_parameters()}
+    parameters = dict(model.named_parameters())
+    names = {id(parameter): name for name, parameter in parameters.items()}
     ordered = [names[id(p)] for group in optimizer.param_groups for p in group["params"]]
     state: dict[int, dict[str, Any]] = {}
     for full, tensor in stored.items():
         name, _, key = full.rpartition(".")
         if name not in ordered:
             raise ModelError(f"the stored optimizer knows {name}, the model does not", "train in another run folder")
-        state.setdefault(ordered.index(name), {})[key] = tensor
+        state.setdefault(ordered.index(name), {})[key] = spread_like(tensor, parameters[name])
     optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})

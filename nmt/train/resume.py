@@ -35,6 +35,8 @@ FREE = (  # when training ends, what it reports and keeps, where it runs: not wo
     "train.max_bad_steps",
     "train.device",
     "train.threads",
+    "train.wait_minutes",
+    "train.sharding",
 )
 
 
