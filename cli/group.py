@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import typer
@@ -49,5 +50,6 @@ def joined(seat: Seat | None, recipe: Recipe) -> Iterator[Ranks | None]:
 
     if seat.watched:
         heed_launcher(sys.stdin.fileno())
-    with join(seat, recipe.train.device, recipe.seed) as ranks:
+    train = recipe.train
+    with join(seat, train.device, recipe.seed, timedelta(minutes=train.wait_minutes), train.sharding) as ranks:
         yield ranks

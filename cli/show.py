@@ -169,6 +169,11 @@ class View:
                 self.count("train", event.step, total, "updates", _step_detail(event) + self.best)
             case "Skipped":
                 self.line(f"warning: train: update {event.step:,} is left out: its loss or gradient is not finite")
+            case "Halved":
+                self.line(
+                    f"warning: train: a batch of {event.tokens:,} tokens does not fit into the memory of rank "
+                    f"{event.rank}: such batches are now computed in halves, to the same effect but slower"
+                )
             case "Validation":
                 if event.best and event.bleu is not None:
                     self.best = f", best BLEU {event.bleu:.2f}"

@@ -33,6 +33,17 @@ class Batch:
         tgt_BT, out_BT = self.tgt_BT.to(device, non_blocking=True), self.out_BT.to(device, non_blocking=True)
         return Batch(src_BS, keep_BS, tgt_BT, out_BT, self.tokens)
 
+    def halves(self, pad: int) -> tuple[Batch, Batch]:
+        """The first and the second half of the rows, each padded to its own longest sentence."""
+        middle = (len(self.src_BS) + 1) // 2
+        return self._rows(slice(middle), pad), self._rows(slice(middle, None), pad)
+
+    def _rows(self, rows: slice, pad: int) -> Batch:
+        keep_BS, real_BT = self.keep_BS[rows], self.out_BT[rows] != pad
+        source, target = (int(real.sum(1).max()) for real in (keep_BS, real_BT))
+        tgt_BT, out_BT = self.tgt_BT[rows, :target], self.out_BT[rows, :target]
+        return Batch(self.src_BS[rows, :source], keep_BS[:, :source], tgt_BT, out_BT, int(real_BT.sum()))
+
 
 def collate(source: Sequence[Ids], target: Sequence[Ids], *, bos: int, eos: int, pad: int) -> Batch:
     """Pairs of id sequences, without marks, as one batch. Needs at least one pair."""

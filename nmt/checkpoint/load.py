@@ -11,7 +11,7 @@ from nmt.checkpoint import layout
 from nmt.checkpoint.device import choose
 from nmt.checkpoint.header import check_weights, read_shapes
 from nmt.checkpoint.layout import Description, read_description, resolve
-from nmt.checkpoint.tensors import KINDS, first_not_finite, read_tensors, weights
+from nmt.checkpoint.tensors import KINDS, first_not_finite, read_tensors, spread_like, weights
 from nmt.errors import ModelError
 from nmt.files import sha256
 from nmt.model.seq2seq import Seq2Seq
@@ -49,7 +49,7 @@ def load_weights(model: Seq2Seq, path: Path) -> None:
         raise ModelError(f"{path}: {bad} holds a value that is not finite", _AGAIN)
     with torch.no_grad():
         for name, tensor in own.items():
-            tensor.copy_(stored[name])
+            tensor.copy_(spread_like(stored[name], tensor))
 
 
 def put_weights(model: Seq2Seq, path: Path) -> None:

@@ -26,6 +26,21 @@ def weights(model: nn.Module) -> dict[str, Tensor]:
     return {name: p.detach() for name, p in model.named_parameters()} | buffers
 
 
+def whole(tensor: Tensor) -> Tensor:
+    """The tensor; of one that is spread over processes, which all call this, all of it."""
+    return tensor.full_tensor() if hasattr(tensor, "full_tensor") else tensor
+
+
+def spread_like(tensor: Tensor, other: Tensor) -> Tensor:
+    """The tensor, or this process's part of it where `other` of the same shape is spread over processes."""
+    if not hasattr(other, "full_tensor") or tensor.shape != other.shape:
+        return tensor
+    from torch.distributed.tensor import DTensor, distribute_tensor
+
+    assert isinstance(other, DTensor)
+    return distribute_tensor(tensor.to(other.device), other.device_mesh, other.placements)
+
+
 def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
     """Write `tensors`, from whatever device, so that they open anywhere. Raises OutputError; TrainingError for NaN."""
     plain = {name: tensor.detach().to("cpu").contiguous() for name, tensor in tensors.items()}

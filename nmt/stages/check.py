@@ -162,7 +162,7 @@ def _limits(recipe: Recipe) -> Iterator[str]:
         value, longest = getattr(train, key), recipe.model.max_length()
         if longest is not None and value > longest:
             yield f"[train] {key} = {value}: the model has [model.position] length = {longest} positions"
-        if value > train.batch_tokens:
+        if train.batch_tokens != "auto" and value > train.batch_tokens:
             yield f"[train] {key} = {value}: no such pair fits into batch_tokens = {train.batch_tokens}"
     warmup = getattr(train.schedule, "warmup_steps", 0)
     if train.steps is not None and warmup >= train.steps:

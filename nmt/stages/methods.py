@@ -38,6 +38,7 @@ def sampled(
     if dropout is None:
         yield pairs
         return
+    assert recipe.train.batch_tokens != "auto"
     from nmt.batches.drawn import Side
     from nmt.train.sampled import SampledPairs, epochs
 

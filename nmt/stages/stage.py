@@ -55,6 +55,11 @@ class RunFolder:
         return self.path / "checkpoints"
 
     @property
+    def batch_tokens(self) -> Path:
+        """What `batch_tokens = "auto"` was found to be; it stays with the checkpoints."""
+        return self.checkpoints / "batch_tokens.json"
+
+    @property
     def model(self) -> Path:
         """The averaged model, complete in itself."""
         return self.path / "model"

@@ -43,6 +43,7 @@ def run(recipe: Recipe, run: RunFolder, ranks: Ranks | None = None) -> Iterator[
     import torch
 
     from nmt.checkpoint.device import arithmetic
+    from nmt.stages.settle import settled
     from nmt.stages.validation import validator
     from nmt.subwords.vocabulary import Vocabulary
     from nmt.train.ema import Ema
@@ -52,7 +53,7 @@ def run(recipe: Recipe, run: RunFolder, ranks: Ranks | None = None) -> Iterator[
     from nmt.train.journal import Journal
     from nmt.train.ranks import Ranks
     from nmt.train.signals import stop_on_signals
-    from nmt.train.store import Store
+    from nmt.train.store import Helper, Store
 
     ranks = ranks or Ranks()
     if not ranks.call():
@@ -70,6 +71,7 @@ def run(recipe: Recipe, run: RunFolder, ranks: Ranks | None = None) -> Iterator[
         )
     files = vocabulary_files(run, recipe.bpe.shared)
     source, target = Vocabulary.load(files["source"]), Vocabulary.load(files["target"])
+    recipe = yield from settled(recipe, run, (len(source), len(target), target.pad), device, precision, ranks)
     pairs, skipped = training_pairs(recipe, run, target)
     yield from told_of_corpora(run, recipe.train.corpus_temperature)
     if skipped:
@@ -81,24 +83,28 @@ def run(recipe: Recipe, run: RunFolder, ranks: Ranks | None = None) -> Iterator[
 
     model = recipe.model.build(len(source), len(target), target.pad)
     model.initialize(torch.Generator().manual_seed(derive(recipe.seed, "init")))
-    model.to(device)
     if recipe.train.freeze:
         frozen = set(freeze(model, recipe.train.freeze))
         sizes = {name: p.numel() for name, p in model.named_parameters()}
         count, parts = sum(sizes[name] for name in frozen), ", ".join(recipe.train.freeze)
         yield Notice(f"frozen: {parts}: {count:,} of {sum(sizes.values()):,} weights")
-    optimizer = recipe.train.optimizer.build(model)
-    torch.manual_seed(derive(recipe.seed, "dropout"))
-
     parent = parent_of(recipe)
     if parent:
         check_vocabulary(parent, files)
+        if not resumable(run.checkpoints):
+            begin(parent, model)
+    if not ranks.spreads:
+        model.to(device)
+    ranks.spread(model)
+    optimizer = recipe.train.optimizer.build(model)
+    torch.manual_seed(derive(recipe.seed, "dropout"))
+
     decay = recipe.train.ema_decay
-    ema = Ema(model, decay) if decay is not None and ranks.leads else None
+    ema = Ema(model, decay) if decay is not None else None
     copied = copied_files(recipe, run)
     description = describe(recipe, run, copied, (len(source), len(target)))
     settings = compared_settings(recipe, run, description)
-    store = Store(
+    store = (Store if ranks.leads else Helper)(
         run.checkpoints,
         description,
         copied,
@@ -110,11 +116,8 @@ def run(recipe: Recipe, run: RunFolder, ranks: Ranks | None = None) -> Iterator[
     state, told = resume(store, model, optimizer, ranks)
     yield from told
     if parent and not state.step:
-        begin(parent, model)
-        if ema:
-            ema.begin()
         yield from told_of_parent(recipe, parent)
-    measure = validator(recipe, run, model, description, copied, device, precision, ema)
+    measure = validator(recipe, run, model, description, copied, device, precision, ranks, ema)
     journal = Journal(run.journal)
     if ranks.leads:
         journal.rewind(state.step, state.validated)
@@ -130,8 +133,8 @@ def run(recipe: Recipe, run: RunFolder, ranks: Ranks | None = None) -> Iterator[
             state,
             schedule=recipe.train.schedule.build(recipe.model.width, recipe.train.steps),
             rules=recipe.train.rules(precision, derive(recipe.seed, "layers")),
-            evaluate=lambda: ranks.first(measure),
-            store=store if ranks.leads else None,
+            evaluate=measure,
+            store=store if ranks.leads or ranks.spreads else None,
             should_stop=should_stop,
             ranks=ranks,
             ema=ema,
@@ -190,6 +193,7 @@ def training_pairs(recipe: Recipe, run: RunFolder, vocabulary: Vocabulary) -> tu
 
 def batch_order(recipe: Recipe, run: RunFolder, source_lengths: np.ndarray, target_lengths: np.ndarray) -> BatchOrder:
     """The batches of training sentences with these lengths."""
+    assert recipe.train.batch_tokens != "auto"
     max_source_tokens, max_target_tokens = side_limits(recipe)
     return BatchOrder(
         source_lengths,

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from nmt.model.seq2seq import Seq2Seq
     from nmt.train.ema import Ema
+    from nmt.train.ranks import Ranks
     from nmt.train.validate import Held, Validator
 
 
@@ -32,6 +33,7 @@ def validator(
     files: Mapping[str, Path],
     device: torch.device,
     precision: str,
+    ranks: Ranks,
     ema: Ema | None = None,
 ) -> Validator:
     """What measures the model: its loss on the shards, its translations on the raw text of every set."""
@@ -42,6 +44,7 @@ def validator(
     source, target = open_shards(run, "valid")
     longest = 1 + max(int(source.lengths.max(initial=0)), int(target.lengths.max(initial=0)))
     limit = recipe.model.max_length() or longest
+    assert recipe.train.batch_tokens != "auto"
     order = BatchOrder(  # one long pair must not be left out of the loss for the sake of a budget
         source.lengths,
         target.lengths,
@@ -65,6 +68,7 @@ def validator(
         sets[0].metrics,
         beam=recipe.train.valid_beam,
         precision=precision,
+        ranks=ranks,
         sets=sets if len(sets) > 1 else (),
         ema=ema,
     )

@@ -216,6 +216,14 @@ class TrainConfig(BatchConfig):
     """Parts of the model that stay as they are: encoder, decoder, embeddings, positions, output, attention,
     cross_attention, feedforward, norms, biases, or patterns of weights' names such as encoder.layers.0.*"""
 
+    wait_minutes: float = Field(10, gt=0)
+    """Minutes that one of many processes may leave the others waiting, as while a checkpoint is written, before it is
+    taken to hang."""
+
+    sharding: Literal["none", "full"] = "none"
+    """What each of many processes keeps: all of the model, or with full a part of every weight and its moments, for
+    models that are too large for one GPU. Checkpoints are the same."""
+
     @model_validator(mode="after")
     def _ends(self) -> TrainConfig:
         if self.steps is None and self.epochs is None and self.minutes is None:
@@ -224,6 +232,8 @@ class TrainConfig(BatchConfig):
             raise ValueError(f"schedule kind {self.schedule.kind!r} falls towards the last update; set steps")
         if self.guided_alignment and self.guided_alignment.units == "pieces" and self.subword_dropout:
             raise ValueError('guided_alignment links pieces, which subword_dropout changes; units = "words" does not')
+        if self.sharding == "full" and self.batch_tokens == "auto":
+            raise ValueError("batch_tokens = auto measures a whole model; with sharding = full, set a number")
         return self
 
     def rules(self, precision: Literal["float32", "bfloat16"] = "float32", seed: int = 1) -> Rules:

@@ -46,6 +46,17 @@ class Skipped(Event):
 
 
 @dataclass(frozen=True)
+class Halved(Event):
+    """A batch did not fit into memory: it, and any as large from now on, is computed in halves, to the same effect."""
+
+    step: int
+    rank: int
+    """The process whose memory it was."""
+    tokens: int
+    """The batch's tokens on its longer side, padding counted."""
+
+
+@dataclass(frozen=True)
 class Validation(Event):
     """What the model does on held-out pairs; `best` tells whether it is the best so far."""
 

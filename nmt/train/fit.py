@@ -1,16 +1,13 @@
-"""The training loop.  B batch · S source · T target · D width"""
+"""The training loop."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import torch
-from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 
-from nmt.batches.batch import Batch
 from nmt.errors import TrainingError
 from nmt.events import Event
 from nmt.model.layer_drop import layers_left_out
@@ -18,17 +15,15 @@ from nmt.model.seq2seq import Seq2Seq
 from nmt.train.coins import toss
 from nmt.train.data import Pairs
 from nmt.train.ema import Ema
-from nmt.train.events import Saved, Skipped, Step, Stopped, Validation
-from nmt.train.objective import objective_of
-from nmt.train.optimizer import set_rate
+from nmt.train.events import Halved, Saved, Skipped, Step, Stopped, Validation
 from nmt.train.ranks import Ranks
+from nmt.train.room import Room
 from nmt.train.rules import Rules
 from nmt.train.schedule import Schedule
 from nmt.train.state import State
 from nmt.train.store import Store
+from nmt.train.update import ALONE, learn
 from nmt.train.validate import Scores
-
-ALONE = Ranks()
 
 
 def fit(
@@ -54,7 +49,7 @@ def fit(
     `ema` follows the weights; `store` and `evaluate` know of it by themselves.
     Raises TrainingError after too many updates in a row that aren't finite, and OutputError when a save fails.
     """
-    begun, saved = clock() - state.elapsed, state.step
+    begun, saved, room = clock() - state.elapsed, state.step, Room()
     layers = list(layers_left_out(model))
     while True:
         state.elapsed, asked = ranks.agree(clock() - begun, should_stop())
@@ -82,12 +77,14 @@ def fit(
 
         updates = updates_of(data, state.epoch)
         rows, rate = updates[state.update], schedule(state.step - state.skipped + 1)
-        start = clock()
-        batches = [data.load(some) for some in ranks.share(rows)]
-        ranks.draw(state.step)
-        toss(layers, rules.seed, state.step)
-        outcome = learn(model, optimizer, batches, rate=rate, rules=rules, pad=data.pad, ranks=ranks)
-        where, place = (state.step + 1, state.epoch + 1), state.update
+        where, place, start = (state.step + 1, state.epoch + 1), state.update, clock()
+        with ranks.at(*where, rows):
+            batches = [data.load(some) for some in ranks.share(rows)]
+            ranks.draw(state.step)
+            toss(layers, rules.seed, state.step)
+            outcome = learn(model, optimizer, batches, rate=rate, rules=rules, pad=data.pad, ranks=ranks, room=room)
+        for rank, size in outcome.too_large:
+            yield Halved(where[0], rank, size)
         state.advance(len(updates))
         if outcome.finite:
             state.skipped_in_a_row = 0
@@ -99,57 +96,6 @@ def fit(
             state.skipped, state.skipped_in_a_row = state.skipped + 1, state.skipped_in_a_row + 1
             yield Skipped(*where, place, state.skipped_in_a_row, _lines(rows))
             _bear(state, rules)
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What one update did. Losses are means over its target tokens; `finite` is False where nothing was changed."""
-
-    loss: float
-    nll: float
-    tokens: int
-    norm: float
-    finite: bool
-
-
-def learn(
-    model: Seq2Seq,
-    optimizer: torch.optim.Optimizer,
-    batches: Sequence[Batch],
-    *,
-    rate: float,
-    rules: Rules,
-    pad: int,
-    ranks: Ranks = ALONE,
-) -> Outcome:
-    """One update: the gradient of the batches' total loss over their total target tokens, however they were cut.
-
-    `batches` are this process's part of it; the loss and the tokens are those of all `ranks`. When the loss or the
-    gradient isn't finite, weights and moments stay as they are.
-    """
-    device = model.output_weight_VD.device
-    tokens = int(ranks.sum(torch.tensor(sum(batch.tokens for batch in batches))))
-    objective = ranks.objective(model, objective_of(rules))
-    sums = torch.zeros(2, dtype=torch.float64, device=device)
-    model.train()
-    for number, batch in enumerate(batches, 1):
-        with ranks.adding_up(objective, last=number == len(batches)):
-            with torch.autocast(device.type, torch.bfloat16, enabled=rules.precision == "bfloat16"):
-                loss, nll = objective(batch.to(device), rules.label_smoothing, pad)
-            (loss * ranks.size / tokens).backward()  # ranks.size: the gradients' mean over ranks shall be a sum
-        sums += torch.stack((loss.detach(), nll))
-    parameters = [p for p in model.parameters() if p.grad is not None]
-    norm = get_total_norm([p.grad for p in parameters if p.grad is not None])
-    sums = ranks.sum(torch.cat((sums, norm.double()[None])))
-    mean_loss, mean_nll, size = (sums / sums.new_tensor([tokens, tokens, ranks.size])).tolist()
-    finite = bool(np.isfinite([mean_loss, size]).all())
-    if finite:
-        if rules.clip_norm is not None and size > rules.clip_norm:
-            clip_grads_with_norm_(parameters, rules.clip_norm, norm)
-        set_rate(optimizer, rate)
-        optimizer.step()
-    optimizer.zero_grad(set_to_none=True)
-    return Outcome(mean_loss, mean_nll, tokens, size, finite)
 
 
 def updates_of(data: Pairs, epoch: int) -> list[list[np.ndarray]]:

@@ -42,6 +42,12 @@ class AlignedBatch(Batch):
         plain = super().to(device)
         return AlignedBatch(**_values(plain), links_L3=self.links_L3.to(device), share_L=self.share_L.to(device))
 
+    def _rows(self, rows: slice, pad: int) -> AlignedBatch:
+        first, end, _ = rows.indices(len(self.src_BS))
+        here_L = (self.links_L3[:, 0] >= first) & (self.links_L3[:, 0] < end)
+        links_L3 = self.links_L3[here_L] - torch.tensor([first, 0, 0], device=here_L.device)
+        return AlignedBatch(**_values(super()._rows(rows, pad)), links_L3=links_L3, share_L=self.share_L[here_L])
+
 
 class AlignedPairs(Pairs):
     """Pairs with links between their pieces. Where `links` are of words, `words` tell which word each piece is of."""

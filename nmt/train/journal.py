@@ -15,7 +15,7 @@ from nmt.files import write_text_whole
 from nmt.train.events import Step
 
 STEPS_A_LINE = 10
-NAMES = ("step", "skipped", "validation", "saved", "stopped")
+NAMES = ("step", "skipped", "halved", "validation", "saved", "stopped")
 
 
 class Journal:

@@ -5,6 +5,7 @@ Nothing here loads torch. Each process finds its place in the environment variab
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import signal
 import socket
@@ -25,6 +26,8 @@ FINE = (0, 128 + signal.SIGINT, 128 + signal.SIGTERM)
 GRACE = 10.0  # seconds that the others have to end by themselves
 POLL = 0.05  # seconds between looks
 MEETING = "NMT_MEETING"
+WHERE = signal.SIGUSR1  # asks a process that hangs where it is
+ANSWER = 0.3  # seconds for telling it
 
 
 @dataclass(frozen=True)
@@ -67,8 +70,9 @@ def launch(command: Sequence[str], processes: int, environment: Mapping[str, str
     """Run `command` so often on this machine, as the ranks of one group; returns the exit status of rank 0.
 
     Rank 0 has this process's output; what the others write is kept for the message, should one of them fail first.
-    SIGINT and SIGTERM are passed on. Once rank 0 has ended or any other has failed, the rest get `grace` seconds.
-    Raises TrainingError naming the rank that failed, unless rank 0 has itself told why it ended.
+    SIGINT and SIGTERM are passed on. Once rank 0 has ended or any other has failed, the rest get `grace` seconds; who
+    hangs is asked where, and killed. Raises TrainingError naming the rank that failed, unless rank 0 has itself told
+    why it ended.
     """
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="nmt-")))
@@ -77,12 +81,16 @@ def launch(command: Sequence[str], processes: int, environment: Mapping[str, str
         for rank in range(processes):
             seat = Seat(rank, processes, rank, processes, f"file://{folder / 'meeting'}")
             ranks.append(stack.enter_context(_started(command, seat, folder, environment)))
-        ended = _watch(ranks, signals, grace)
-        return _verdict(ended, folder)
+        ended, killed = _watch(ranks, signals, grace)
+        return _verdict(ended, killed, folder)
 
 
 def heed_launcher(pipe: int, grace: float = 6 * GRACE) -> None:
-    """Let this process not outlive the one that holds the other end of `pipe`: it is asked to end, then killed."""
+    """Let this process not outlive the one that holds the other end of `pipe`: it is asked to end, then killed.
+
+    It also tells where it is, on its standard error, when it gets WHERE.
+    """
+    faulthandler.register(WHERE, all_threads=False)
 
     def wait() -> None:
         with suppress(OSError):
@@ -161,9 +169,12 @@ def _signals_passed_to(ranks: Sequence[subprocess.Popen[bytes]]) -> Iterator[lis
             signal.signal(number, handler if handler is not None else signal.SIG_DFL)
 
 
-def _watch(ranks: Sequence[subprocess.Popen[bytes]], signals: Sequence[int], grace: float) -> dict[int, int]:
-    """Wait for all; each rank's exit status, in the order in which they ended."""
+def _watch(
+    ranks: Sequence[subprocess.Popen[bytes]], signals: Sequence[int], grace: float
+) -> tuple[dict[int, int], list[int]]:
+    """Wait for all; each rank's exit status, in the order in which they ended, and who had to be killed."""
     ended: dict[int, int] = {}
+    killed: list[int] = []
     deadline = float("inf")
     while len(ended) < len(ranks):
         for rank, process in enumerate(ranks):
@@ -171,28 +182,40 @@ def _watch(ranks: Sequence[subprocess.Popen[bytes]], signals: Sequence[int], gra
                 ended[rank] = status
         if 0 in ended or len(signals) > 1 or any(status not in FINE for status in ended.values()):
             deadline = min(deadline, time.monotonic() + grace)
-        if time.monotonic() > deadline:
-            for process in ranks:
-                _kill(process)
+        if time.monotonic() > deadline and not killed:
+            killed = [rank for rank in range(len(ranks)) if rank not in ended]
+            _end([ranks[rank] for rank in killed])
         time.sleep(POLL)
-    return ended
+    return ended, killed
 
 
-def _verdict(ended: Mapping[int, int], folder: Path) -> int:
+def _end(processes: Sequence[subprocess.Popen[bytes]]) -> None:
+    """Let them tell where they are, and kill them."""
+    for process in processes:
+        process.send_signal(WHERE)
+    if processes:
+        time.sleep(ANSWER)
+    for process in processes:
+        _kill(process)
+
+
+def _verdict(ended: Mapping[int, int], killed: Sequence[int], folder: Path) -> int:
     """Rank 0's exit status where that says what happened. Raises TrainingError naming the rank that failed first."""
     if ended[0] >= 0 and ended[0] != LOST:
         return ended[0]
-    failed = next((rank for rank, status in ended.items() if status not in (0, LOST)), None)
+    failed = next((rank for rank, status in ended.items() if status not in (0, LOST) and rank not in killed), None)
+    failed = next(iter(killed), None) if failed is None else failed
     hint = "the same command goes on from the newest checkpoint"
     if failed is None:
         raise TrainingError(f"the {len(ended)} processes have lost contact with each other", hint)
     status = ended[failed]
     how = f"was killed by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
-    said = _said(folder, failed).read_text("utf-8", "replace").splitlines()[-30:] if failed else []
-    raise TrainingError(
-        "\n".join([f"rank {failed} of {len(ended)} {how}" + (", and said:" if said else ""), *said]),
-        hint,
-    )
+    how = "hung, and was killed" if failed in killed else how
+    # What rank 0 said was seen already; what others say of its loss was not.
+    speaker = failed or next((rank for rank, status in ended.items() if rank and status == LOST), 0)
+    said = _said(folder, speaker).read_text("utf-8", "replace").splitlines()[-30:] if speaker else []
+    whose = ", and said:" if speaker == failed else f"; rank {speaker} said:"
+    raise TrainingError("\n".join([f"rank {failed} of {len(ended)} {how}" + (whose if said else ""), *said]), hint)
 
 
 def _said(folder: Path, rank: int) -> Path:

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from nmt.checkpoint.tensors import spread_like
 from nmt.errors import ModelError
 from nmt.model.embedding import Embedding, Output
 
@@ -66,8 +67,9 @@ def restore(optimizer: torch.optim.Optimizer, model: nn.Module, stored: Mapping[
 
     Those of a weight that has been frozen since are left out; one that is frozen no more begins without any.
     """
-    frozen = {name for name, parameter in model.named_parameters() if not parameter.requires_grad}
-    names = {id(parameter): name for name, parameter in model.named_parameters()}
+    parameters = dict(model.named_parameters())
+    frozen = {name for name, parameter in parameters.items() if not parameter.requires_grad}
+    names = {id(parameter): name for name, parameter in parameters.items()}
     ordered = [names[id(p)] for group in optimizer.param_groups for p in group["params"]]
     state: dict[int, dict[str, Any]] = {}
     for full, tensor in stored.items():
@@ -76,5 +78,5 @@ def restore(optimizer: torch.optim.Optimizer, model: nn.Module, stored: Mapping[
             continue
         if name not in ordered:
             raise ModelError(f"the stored optimizer knows {name}, the model does not", "train in another run folder")
-        state.setdefault(ordered.index(name), {})[key] = tensor
+        state.setdefault(ordered.index(name), {})[key] = spread_like(tensor, parameters[name])
     optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})

@@ -37,6 +37,8 @@ FREE = (  # when training ends, what it reports and keeps, where it runs: not wo
     "train.device",
     "train.threads",
     "train.guided_alignment.path",
+    "train.wait_minutes",
+    "train.sharding",
 )
 
 

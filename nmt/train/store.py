@@ -14,7 +14,7 @@ from nmt.checkpoint import layout
 from nmt.checkpoint.layout import Description
 from nmt.checkpoint.load import load_weights, put_weights
 from nmt.checkpoint.save import clean, point, prune, save_checkpoint
-from nmt.checkpoint.tensors import read_tensors
+from nmt.checkpoint.tensors import read_tensors, weights, whole
 from nmt.errors import ModelError, TrainingError
 from nmt.files import write_json
 from nmt.model.seq2seq import Seq2Seq
@@ -53,15 +53,16 @@ class Store:
 
     def save(self, model: Seq2Seq, optimizer: torch.optim.Optimizer, state: State) -> Path:
         """A checkpoint of this very moment. Raises OutputError, and TrainingError for a weight that isn't finite."""
+        tensors, remembered = gathered(weights(model)), gathered(moments(optimizer, model))
         self.folder.mkdir(parents=True, exist_ok=True)
         origin = self.description.origin.model_copy(update={"steps": (state.step,)})
         return save_checkpoint(
             self.folder,
             state.step,
-            self.ema.weights() if self.ema else model,
+            self.ema.weights() if self.ema else tensors,
             self.description.model_copy(update={"origin": origin}),
             self.files,
-            optimizer=moments(optimizer, model),
+            optimizer=remembered,
             rng=random_states(model.output_weight_VD.device),
             state=self._record(state),
             trained=self.ema.trained() if self.ema else None,
@@ -123,6 +124,28 @@ class Store:
 
     def _record(self, state: State) -> dict[str, Any]:
         return {"state": state.plain(), "regular": state.step % self.every == 0, "settings": self.settings}
+
+
+class Helper(Store):
+    """The store of a process that keeps a part of a model, and writes nothing: it helps to gather the whole."""
+
+    def save(self, model: Seq2Seq, optimizer: torch.optim.Optimizer, state: State) -> Path:
+        """Send what this process has."""
+        for tensor in (*weights(model).values(), *moments(optimizer, model).values()):
+            whole(tensor)
+        return self.folder / layout.step_name(state.step)
+
+    def note(self, state: State, scores: Scores, by: str) -> None:
+        """Nothing: rank 0 does it."""
+
+    def prune(self, state: State) -> list[Path]:
+        """Nothing: rank 0 does it."""
+        return []
+
+
+def gathered(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Whole tensors; those that were spread over processes come to the processor's memory one by one."""
+    return {name: tensor if (full := whole(tensor)) is tensor else full.cpu() for name, tensor in tensors.items()}
 
 
 def _is_regular(path: Path) -> bool:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
+from typing import TypeVar
 
+import numpy as np
 import torch
 
 from nmt.model.seq2seq import Seq2Seq
@@ -16,6 +18,12 @@ from nmt.search.translate import Translator
 from nmt.train.data import Pairs
 from nmt.train.ema import Ema
 from nmt.train.loss import sequence_loss
+from nmt.train.ranks import Ranks
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+ALONE = Ranks()
 
 
 @dataclass(frozen=True)
@@ -50,7 +58,8 @@ class Validator:
 
     With `ema` it measures the moving average of the model, which is what checkpoints hold.
 
-    Translations are made from raw text and scored as raw text by what `nmt translate` and `nmt score` use.
+    Translations are made from raw text and scored as raw text by what `nmt translate` and `nmt score` use. Each of the
+    `ranks` does a share of the work, all at the same time; what comes of it doesn't depend on how many they are.
     """
 
     def __init__(
@@ -65,6 +74,7 @@ class Validator:
         beam: int = 1,
         precision: str = "float32",
         sets: Sequence[Held] = (),
+        ranks: Ranks = ALONE,
         ema: Ema | None = None,
     ) -> None:
         """`sets`, where given, stand for `sources`, `references` and `metrics`: each is scored by itself."""
@@ -74,11 +84,13 @@ class Validator:
         self.sets = sets or [Held(sources, references, metrics)]
         self.beam = beam
         self.precision = precision
+        self.ranks = ranks
         self.ema = ema
 
     def __call__(self) -> Scores:
-        with evaluating(self.model), self.ema.shown() if self.ema else nullcontext():
-            loss = mean_loss(self.model, self.pairs, self.precision)
+        shown = self.ema.shown() if self.ema else nullcontext()
+        with self.ranks.assembled(self.model), evaluating(self.model), shown:
+            loss = mean_loss(self.model, self.pairs, self.precision, self.ranks)
             found = [self._scores(held) for held in self.sets]
         names = set.intersection(*map(set, found))
         values = {name: sum(one[name] for one in found) / len(found) for name in names}
@@ -90,21 +102,39 @@ class Validator:
         """The values of the set's metrics; none where it is empty."""
         if not held.sources or not held.metrics:
             return {}
-        hypotheses = self.translator.translate(held.sources, beam=self.beam)
-        return {name: metric.score(hypotheses, [held.references]).value for name, metric in held.metrics.items()}
+        hypotheses = dealt(held.sources, self._translate, self.ranks)
+        return self.ranks.first(
+            lambda: {name: metric.score(hypotheses, [held.references]).value for name, metric in held.metrics.items()}
+        )
+
+    def _translate(self, lines: Sequence[str | Request]) -> list[str]:
+        return self.translator.translate(lines, beam=self.beam)
 
 
-def mean_loss(model: Seq2Seq, pairs: Pairs, precision: str = "float32") -> float:
+def mean_loss(model: Seq2Seq, pairs: Pairs, precision: str = "float32", ranks: Ranks = ALONE) -> float:
     """−log p a target token over all pairs, in natural logarithms; NaN where there are none."""
     device = model.output_weight_VD.device
-    total, tokens = torch.zeros((), dtype=torch.float64, device=device), 0
-    for rows in (some for update in pairs.updates(0) for some in update):
-        batch = pairs.load(rows).to(device)
-        with torch.autocast(device.type, torch.bfloat16, enabled=precision == "bfloat16"):
-            x_BTD = model(batch.src_BS, batch.keep_BS, batch.tgt_BT)
-            _, nll = sequence_loss(x_BTD, model.output_weight_VD, batch.out_BT, smoothing=0.0, pad=pairs.pad)
-        total, tokens = total + nll, tokens + batch.tokens
-    return float(total) / tokens if tokens else math.nan
+
+    def losses(batches: Sequence[np.ndarray]) -> list[tuple[float, int]]:
+        sums, tokens = [], []
+        for batch in map(pairs.load, batches):
+            here = batch.to(device)
+            with torch.autocast(device.type, torch.bfloat16, enabled=precision == "bfloat16"):
+                x_BTD = model(here.src_BS, here.keep_BS, here.tgt_BT)
+                _, nll = sequence_loss(x_BTD, model.output_weight_VD, here.out_BT, smoothing=0.0, pad=pairs.pad)
+            sums.append(nll.double())
+            tokens.append(batch.tokens)
+        return list(zip(torch.stack(sums).tolist() if sums else [], tokens, strict=True))
+
+    found = dealt([rows for update in pairs.updates(0) for rows in update], losses, ranks)
+    total, tokens = sum(nll for nll, _ in found), sum(count for _, count in found)
+    return total / tokens if tokens else math.nan
+
+
+def dealt(items: Sequence[T], work: Callable[[Sequence[T]], Sequence[R]], ranks: Ranks) -> list[R]:
+    """What `work` makes of the items, in their order: dealt out among the ranks, and the same in all of them."""
+    shares = ranks.gather(work(items[ranks.rank :: ranks.size]))
+    return [shares[number % ranks.size][number // ranks.size] for number in range(len(items))]
 
 
 @contextmanager

@@ -71,6 +71,11 @@ def test_processes_train_as_one_does_and_only_the_first_tells(nmt, shell, toy: P
     assert "warning" not in told.lower()
     assert losses(Path("two")) == pytest.approx(losses(Path("one")), abs=1e-5)
     assert saved("two") == saved("one")
+    scores = [
+        [line["bleu"] for line in read_journal(Path(run) / "journal.jsonl") if line["event"] == "validation"]
+        for run in ("one", "two")
+    ]
+    assert scores[0] == pytest.approx(scores[1], abs=1e-9) and scores[0]
 
 
 @pytest.mark.slow
@@ -158,6 +163,32 @@ def test_torchrun_starts_all_anew_when_one_is_killed_and_training_goes_on(toy: P
     assert "going on from runs/toy/checkpoints/step-" in Path("told").read_text()
     steps = [line["step"] for line in read_journal(Path("runs/toy/journal.jsonl")) if line["event"] == "step"]
     assert steps == sorted(set(steps)), "no update is told twice"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="finds processes in /proc")
+@pytest.mark.parametrize("hung", [0, 1])
+def test_a_process_that_hangs_ends_the_command_which_names_it(toy: Path, hung: int) -> None:
+    changes = [*LONG, "--set", "train.wait_minutes=0.05"]
+    with going(sys.executable, "-m", "nmt", "train", "toy.toml", "--processes", 2, *changes) as command:
+        until(lambda: saved("runs/toy"))
+        os.kill(rank(hung, toy) or 0, signal.SIGSTOP)
+        assert command.wait(timeout=60) == 1
+    told = Path("told").read_text()
+    assert f"error: rank {hung} of 2 hung, and was killed" in told
+    assert f"rank {hung} of 2 has not answered for 3 seconds: it hangs at step " in told
+    assert rank(0, toy) is None and rank(1, toy) is None
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="finds processes in /proc")
+def test_torchrun_starts_all_anew_when_one_hangs_and_training_goes_on(toy: Path) -> None:
+    command = [*TORCHRUN, "--max-restarts", "1", "-m", "nmt", "train", "toy.toml", *LONG]
+    with going(*command, "--set", "train.minutes=0.2", "--set", "train.wait_minutes=0.05") as process:
+        until(lambda: saved("runs/toy"))
+        os.kill(rank(1, toy) or 0, signal.SIGSTOP)
+        assert process.wait(timeout=120) == 0, Path("told").read_text()
+    assert "going on from runs/toy/checkpoints/step-" in Path("told").read_text()
 
 
 @pytest.mark.slow

@@ -57,6 +57,29 @@ def test_no_process_outlives_rank_0_by_more_than_the_grace() -> None:
     assert time.monotonic() - began < 10
 
 
+HUNG = """
+sys.path[:0] = {path!r}
+from nmt.train.launch import heed_launcher
+heed_launcher(0)
+def waits_for_nothing():
+    os.read(os.pipe()[0], 1)
+if rank == {hung}:
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+    waits_for_nothing()
+time.sleep(0.2); sys.exit({lost})
+"""
+
+
+@pytest.mark.parametrize("hung", [0, 1])
+def test_a_process_that_hangs_is_named_and_tells_where(hung: int, capfd: pytest.CaptureFixture[str]) -> None:
+    began = time.monotonic()
+    code = HUNG.replace("{path!r}", repr([p for p in sys.path if p])).replace("{hung}", str(hung))
+    with pytest.raises(TrainingError, match=f"^rank {hung} of 2 hung, and was killed") as problem:
+        started(code.replace("{lost}", str(LOST)))
+    assert "waits_for_nothing" in (problem.value.problem if hung else capfd.readouterr().err)
+    assert time.monotonic() - began < 10
+
+
 def test_lost_contact_everywhere_is_a_failure_without_a_name() -> None:
     with pytest.raises(TrainingError, match="^the 2 processes have lost contact with each other$"):
         started(f"sys.exit({LOST})")

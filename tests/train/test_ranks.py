@@ -21,7 +21,7 @@ from train.toys import model, optimizer, pairs, steps_of, store
 from nmt.checkpoint.layout import step_name
 from nmt.checkpoint.tensors import read_tensors
 from nmt.train.launch import LOST, Seat
-from nmt.train.ranks import Ranks
+from nmt.train.ranks import Ranks, share
 from nmt.train.state import State
 
 TESTS = Path(__file__).parents[1]
@@ -42,6 +42,7 @@ ALIKE: dict[str, dict[str, Any]] = {  # what one process and many must do alike
     "guided": {"rules": {"steps": 9}, "guide": {"weight": 0.5}, "pairs": {"accumulate": 3}},
     "averaged": {"rules": {"steps": 9}, "ema": 0.5},
 }
+SHARDED = ("three_batches_an_update", "five_batches", "one_pair", "clipped", "validated")  # tried with parts of a model
 TWO: dict[str, list[dict[str, Any]]] = {  # what is tried with two processes only, one job after another
     "on": [{"rules": {"steps": 5}}, {"rules": {"steps": 12}, "size": 1}],
     "back": [{"rules": {"steps": 5}, "size": 1}, {"rules": {"steps": 12}}],
@@ -54,6 +55,17 @@ TWO: dict[str, list[dict[str, Any]]] = {  # what is tried with two processes onl
     "raised": [{"rules": {"steps": 12}, "every": 1, "raise": [1, 6]}],
     "asked": [{"rules": {"steps": 12}, "stop": [1, 6]}],
     "poisoned": [{"rules": {"steps": 8}, "poison": [1, 4]}],
+    "hung": [{"rules": {"steps": 12}, "every": 1, "hang": [1, 6], "limit": 1}],
+    "full": [{"rules": {"steps": 12}, "every": 1, "full": [0, 6]}],
+    "sharded_on": [{"rules": {"steps": 5}, "sharding": "full"}, {"rules": {"steps": 12}, "size": 1}],
+    "sharded_back": [{"rules": {"steps": 5}, "size": 1}, {"rules": {"steps": 12}, "sharding": "full"}],
+    "sharded_off": [{"rules": {"steps": 5}, "sharding": "full"}, {"rules": {"steps": 12}}],
+    "sharded_short": [{"rules": {"steps": 12}, "sharding": "full", "short": [1, 6, 1], "limit": 20}],
+    "measured": [{"rules": {"steps": 5}, "size": 1}, {"rules": {"steps": 5}}],
+    "short": [{"rules": {"steps": 12}, "short": [1, 4, 2]}],
+    "short_backward": [{"rules": {"steps": 12}, "short": [1, 4, 2], "backward": True}],
+    "leader_short": [{"rules": {"epochs": 3}, "pairs": {"accumulate": 3}, "short": [0, 2, 3], "backward": True}],
+    "too_short": [{"rules": {"steps": 12}, "every": 1, "short": [1, 6, 1]}],
     "timed": [{"rules": {"minutes": 1}, "slow": [1, 4.0]}],
 }
 
@@ -62,7 +74,7 @@ def done(folder: Path, jobs: list[dict[str, Any]]) -> Path:
     """Do the jobs; the folder that holds theirs."""
     command = [sys.executable, str(TESTS / "train" / "together.py"), str(folder), json.dumps(jobs)]
     ended = subprocess.run(
-        command, env={**os.environ, "PYTHONPATH": str(TESTS)}, capture_output=True, text=True, timeout=120
+        command, env={**os.environ, "PYTHONPATH": str(TESTS)}, capture_output=True, text=True, timeout=900
     )
     assert ended.returncode == 0, ended.stderr
     return folder
@@ -84,6 +96,7 @@ def many(tmp_path_factory):
     def of(size: int) -> Path:
         jobs = [{"name": name, "size": size, **job} for name, job in ALIKE.items()]
         if size == 2:
+            jobs += [{"name": f"sharded_{name}", "sharding": "full", **ALIKE[name]} for name in SHARDED]
             jobs += [{"name": name, **job} for name, several in TWO.items() for job in several]
         with (shared / f"many-{size}.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
@@ -127,6 +140,22 @@ def test_many_processes_have_the_losses_and_the_weights_of_one(name: str, size: 
     assert all(each["losses"] == several[0]["losses"] for each in several), "the same bits in each"
     assert steps_of(many(size) / name) == steps_of(alone / name)
     assert_close(final(many(size) / name), final(alone / name), atol=TIGHT, rtol=0)
+
+
+@pytest.mark.parametrize("name", SHARDED)
+def test_processes_that_keep_parts_of_a_model_have_the_losses_and_the_weights_of_one(
+    name: str, alone: Path, many
+) -> None:
+    one, both = told(alone / name), [told(many(2) / f"sharded_{name}", rank) for rank in range(2)]
+    for each in both:
+        assert each["status"] == 0, each
+        assert each["losses"] == pytest.approx(one["losses"], abs=TIGHT)
+        assert each["norms"] == pytest.approx(one["norms"], rel=1e-4)
+        assert each["best"] == one["best"]
+        assert each["measured"] == both[0]["measured"]
+        assert each["measured"][0] == pytest.approx(one["measured"][0], abs=TIGHT)
+    assert steps_of(many(2) / f"sharded_{name}") == steps_of(alone / name)
+    assert_close(final(many(2) / f"sharded_{name}"), final(alone / name), atol=TIGHT, rtol=0)
 
 
 @pytest.mark.parametrize("size", [2, FOUR])
@@ -173,6 +202,16 @@ def test_a_batch_of_no_pairs_has_no_loss_and_no_gradient() -> None:
     assert all(p.grad is not None and not p.grad.any() for p in still.parameters())
 
 
+def test_a_validation_shared_out_gives_each_process_the_same_bits_as_one_alone(many) -> None:
+    folder = many(2) / "measured"
+    both = [told(folder, rank) for rank in range(2)]
+    one = model()
+    store(folder).restore(folder / step_name(5), one, optimizer(one))
+    assert [each["losses"] for each in both] == [[], []], "they measure what one process has trained"
+    assert both[0]["measured"] == both[1]["measured"] == together.measured(one, Ranks())
+    assert both[0]["measured"][1:] == [f"line {number}" for number in range(7)]
+
+
 def test_a_table_that_has_grown_on_one_process_only_is_its_own_business(alone: Path, many) -> None:
     assert told(many(2) / "grown", 1)["status"] == 0
     assert_close(final(many(2) / "grown"), final(alone / "batches_split_by_rows"), atol=TIGHT, rtol=0)
@@ -181,8 +220,8 @@ def test_a_table_that_has_grown_on_one_process_only_is_its_own_business(alone: P
 # --- going on ---
 
 
-@pytest.mark.parametrize("name", ["on", "back"])
-def test_a_training_goes_on_with_another_number_of_processes(name: str, alone: Path, many) -> None:
+@pytest.mark.parametrize("name", ["on", "back", "sharded_on", "sharded_back", "sharded_off"])
+def test_a_training_goes_on_with_other_processes_and_with_parts_or_the_whole(name: str, alone: Path, many) -> None:
     unbroken = alone / "batches_split_by_rows"
     assert told(many(2) / name)["losses"] == pytest.approx(told(unbroken)["losses"][5:], abs=TIGHT)
     assert_close(final(many(2) / name), final(unbroken), atol=TIGHT, rtol=0)
@@ -218,20 +257,77 @@ def test_a_loss_that_is_not_finite_on_one_process_is_skipped_by_all(many) -> Non
     assert all(bool(torch.isfinite(weight).all()) for weight in final(many(2) / "poisoned").values())
 
 
-@pytest.mark.parametrize(("name", "other"), [("killed", 0), ("raised", 0), ("leader_killed", 1)])
-def test_the_loss_of_one_process_ends_the_others_and_names_them(name: str, other: int, many) -> None:
-    ended = told(many(2) / name, other)
-    assert (ended["status"], ended["problem"]) == (
-        LOST,
-        f"rank {other} of 2 has lost contact with the other processes",
-    )
+ENDED, HUNG = "has ended", "has not answered for 1 seconds: it hangs"
+
+
+@pytest.mark.parametrize(
+    ("name", "lost", "how"),
+    [
+        ("killed", 1, ENDED),
+        ("raised", 1, ENDED),
+        ("leader_killed", 0, ENDED),
+        ("hung", 1, HUNG),
+    ],
+)
+def test_the_loss_of_one_process_ends_the_others_who_name_it_and_its_batch(
+    name: str, lost: int, how: str, many
+) -> None:
+    ended = told(many(2) / name, 1 - lost)
+    rows = ", ".join(str(row) for some in share(pairs().updates(0)[5], lost, 2) for row in some)
+    place = f"at step 6 (epoch 1), in the batch of the pairs {rows}"
+    assert (ended["status"], ended["problem"]) == (LOST, f"rank {lost} of 2 {how} {place}")
     assert steps_of(many(2) / name) == [1, 2, 3, 4, 5]
     assert final(many(2) / name)
 
 
-def test_what_one_process_raises_stays_what_it_is(many) -> None:
+def test_what_one_process_raises_stays_what_it_is_and_tells_its_batch(many) -> None:
     ended = told(many(2) / "raised", 1)
+    rows = ", ".join(str(row) for some in share(pairs().updates(0)[5], 1, 2) for row in some)
     assert ended["status"] == 70 and "MemoryError: no room" in ended["problem"]
+    assert ended["problem"].endswith(f"rank 1 of 2, step 6 (epoch 1), in the batch of the pairs {rows}\n")
+
+
+def test_a_full_disk_is_told_by_who_writes_and_ends_the_other(many) -> None:
+    leader, other = (told(many(2) / "full", rank) for rank in range(2))
+    assert leader["status"] == 1 and "step-00000006/model.safetensors: cannot be written" in leader["problem"]
+    assert other["status"] == LOST and other["problem"].startswith("rank 0 of 2 has ended at step ")
+    assert steps_of(many(2) / "full") == [1, 2, 3, 4, 5]
+
+
+# --- memory ---
+
+
+@pytest.mark.parametrize(
+    ("name", "like"),
+    [
+        ("short", "batches_split_by_rows"),
+        ("short_backward", "batches_split_by_rows"),
+        ("leader_short", "three_batches_an_update"),
+    ],
+)
+def test_memory_that_runs_out_on_one_process_changes_no_update(name: str, like: str, alone: Path, many) -> None:
+    one, both = told(alone / like), [told(many(2) / name, rank) for rank in range(2)]
+    for each in both:
+        assert each["status"] == 0, each
+        assert each["losses"] == pytest.approx(one["losses"], abs=TIGHT)
+        assert each["norms"] == pytest.approx(one["norms"], rel=1e-4)
+    assert both[0]["halved"] == both[1]["halved"] != []
+    assert {rank for _, rank, _ in both[0]["halved"]} == {0 if name == "leader_short" else 1}
+    sizes = [size for _, _, size in both[0]["halved"]]
+    assert sizes == sorted(set(sizes), reverse=True), "each size is told once"
+    assert_close(final(many(2) / name), final(alone / like), atol=TIGHT, rtol=0)
+
+
+def test_where_each_keeps_a_part_a_lack_of_memory_ends_all_and_says_what_helps(many) -> None:
+    other, short = (told(many(2) / "sharded_short", rank) for rank in range(2))
+    assert short["status"] == 1 and "does not fit into the memory of rank 1" in short["problem"]
+    assert other["status"] == LOST and other["problem"].startswith("rank 1 of 2 has ended at step 6 ")
+
+
+def test_a_pair_that_alone_needs_more_memory_than_there_is_ends_all(many) -> None:
+    other, short = (told(many(2) / "too_short", rank) for rank in range(2))
+    assert short["status"] == 1 and "one pair of " in short["problem"]
+    assert other["status"] == LOST and other["problem"].startswith("rank 1 of 2 has ended at step 6 ")
 
 
 def test_after_the_loss_of_one_the_same_call_ends_with_the_same_weights(alone: Path, many) -> None:

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import signal
 import sys
 import traceback
 from array import array
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +24,11 @@ from train.toys import model, optimizer, pairs, store
 
 from nmt.batches.links import Links
 from nmt.errors import NmtError
+from nmt.model.seq2seq import Seq2Seq
+from nmt.train import contact
 from nmt.train.data import Pairs
 from nmt.train.ema import Ema
-from nmt.train.events import Skipped, Step, Stopped, Validation
+from nmt.train.events import Halved, Skipped, Step, Stopped, Validation
 from nmt.train.fit import fit
 from nmt.train.freeze import freeze
 from nmt.train.guided import AlignedPairs
@@ -33,7 +37,8 @@ from nmt.train.ranks import Ranks, join
 from nmt.train.rules import Guide, Rules
 from nmt.train.schedule import constant
 from nmt.train.state import State
-from nmt.train.validate import Scores
+from nmt.train.store import Helper
+from nmt.train.validate import Scores, dealt, evaluating, mean_loss
 
 DEFAULTS: dict[str, Any] = {
     "size": 2,
@@ -50,6 +55,11 @@ DEFAULTS: dict[str, Any] = {
     "stop": None,
     "poison": None,
     "raise": None,
+    "hang": None,
+    "full": None,  # [rank, step] whose disk is full from then on
+    "short": None,  # [rank, step, rows] that from then on has no memory for so many rows or more
+    "backward": False,  # whether that shows only in the middle of the backward pass
+    "limit": 600,  # seconds that a process may hang
     "grown": False,  # whether rank 0 has read a sentence that is longer than the table of positions
     "slow": None,  # [rank, seconds that its clock takes for each look]
 }
@@ -88,8 +98,11 @@ def train(folder: Path, job: dict[str, Any], ranks: Ranks) -> dict[str, Any]:
     rules = Rules(**{"guide": guide, "validate_every": 3, "save_every": job["every"], **job["rules"]})
     trained = model(dropout=job["dropout"], layer_drop=job["layer_drop"])
     freeze(trained, job["freeze"])
+    ranks.spread(trained)
     learner, kept, data = optimizer(trained), store(folder, 99, job["every"]), recording(**job["pairs"])
-    kept.ema = ema = Ema(trained, job["ema"]) if job["ema"] and ranks.leads else None
+    if not ranks.leads:
+        kept = Helper(folder, kept.description, {}, every=kept.every, keep=kept.keep)
+    kept.ema = ema = Ema(trained, job["ema"]) if job["ema"] else None
     linked = AlignedPairs(data, identity_links(data), None) if guide else data
     torch.manual_seed(77)
     newest = ranks.first(kept.newest)
@@ -100,7 +113,32 @@ def train(folder: Path, job: dict[str, Any], ranks: Ranks) -> dict[str, Any]:
     def now(name: str) -> bool:
         return job[name] is not None and job[name] == [ranks.rank, state.step + 1]
 
+    rows = 0
+
+    def short() -> bool:
+        if job["short"] is None or not trained.training:
+            return False
+        rank, step, most = job["short"]
+        return ranks.rank == rank and state.step + 1 >= step and rows >= most
+
+    def no_memory(*_: Any) -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    def before(layer: torch.nn.Module, given: tuple[torch.Tensor, ...]) -> None:
+        if short() and not job["backward"]:
+            no_memory()
+
+    def after(layer: torch.nn.Module, given: tuple[torch.Tensor, ...], x_BSD: torch.Tensor) -> None:
+        if short() and job["backward"]:
+            x_BSD.register_hook(no_memory)  # the decoder's gradients are there by then, and on their way
+
     def forward(src_BS, keep_BS, tgt_BT):
+        nonlocal rows
+        rows = len(src_BS)
+        if now("hang"):
+            os.kill(os.getpid(), signal.SIGSTOP)
+        if now("full"):
+            resource.setrlimit(resource.RLIMIT_FSIZE, (9000, 9000))
         if now("kill"):
             os.kill(os.getpid(), signal.SIGKILL)
         if now("raise"):
@@ -111,6 +149,8 @@ def train(folder: Path, job: dict[str, Any], ranks: Ranks) -> dict[str, Any]:
     if job["grown"] and ranks.leads:
         trained.encoder.embed(torch.ones(1, 600, dtype=torch.int64))
     trained.forward = forward
+    trained.encoder.layers[0].register_forward_pre_hook(before)
+    trained.encoder.layers[0].register_forward_hook(after)
     events = list(
         fit(
             trained,
@@ -120,7 +160,7 @@ def train(folder: Path, job: dict[str, Any], ranks: Ranks) -> dict[str, Any]:
             schedule=constant(1e-2, 0),
             rules=rules,
             evaluate=(lambda: ranks.first(lambda: Scores(1.0, 2.7, bleu=next(scores)))) if job["bleu"] else None,
-            store=kept if ranks.leads else None,
+            store=kept if ranks.leads or ranks.spreads else None,
             should_stop=lambda: f"rank {ranks.rank} says so" if now("stop") else None,
             clock=lambda: next(ticks) * pace,
             ranks=ranks,
@@ -132,19 +172,29 @@ def train(folder: Path, job: dict[str, Any], ranks: Ranks) -> dict[str, Any]:
         "norms": [event.norm for event in events if isinstance(event, Step)],
         "tokens": [event.tokens for event in events if isinstance(event, Step)],
         "skipped": [[event.step, *event.rows] for event in events if isinstance(event, Skipped)],
+        "halved": [[event.step, event.rank, event.tokens] for event in events if isinstance(event, Halved)],
         "best": [event.best for event in events if isinstance(event, Validation)],
         "stopped": [[event.step, event.reason] for event in events if isinstance(event, Stopped)],
         "seen": data.seen,
+        "measured": measured(trained, ranks),
         "state": state.plain(),
         "status": 0,
     }
 
 
+def measured(trained: Seq2Seq, ranks: Ranks) -> list[Any]:
+    """What a validation by all `ranks` gives: the loss of five batches, and a text for each of seven lines."""
+    with ranks.assembled(trained), evaluating(trained):
+        loss = mean_loss(trained, pairs(19, seed=9), ranks=ranks)
+    return [loss, *dealt(range(7), lambda share: [f"line {number}" for number in share], ranks)]
+
+
 def rank(folder: Path, job: dict[str, Any], number: int, seat: Seat) -> None:
     """What one process does, to its end."""
     path = folder / job["name"] / f"rank-{seat.rank}.json"
+    limit = job.get("limit", DEFAULTS["limit"])
     try:
-        with join(seat, "cpu", seed=5) as ranks:
+        with join(seat, "cpu", 5, timedelta(seconds=limit), job.get("sharding", "none")) as ranks:
             assert ranks.call()
             done = train(folder / job["name"], job, ranks)
             ranks.part()
@@ -158,6 +208,7 @@ def rank(folder: Path, job: dict[str, Any], number: int, seat: Seat) -> None:
 
 def main(folder: Path, jobs: list[dict[str, Any]]) -> None:
     torch.set_num_threads(1)
+    contact.SETTLE = 0.2  # nothing here is slow to notice
     for number, job in enumerate(jobs):
         size = job.get("size", DEFAULTS["size"])
         (folder / job["name"]).mkdir(parents=True, exist_ok=True)
@@ -171,8 +222,12 @@ def main(folder: Path, jobs: list[dict[str, Any]]) -> None:
             if child == 0:
                 rank(folder, job, number, Seat(place, size, place, size, f"file://{folder}/meeting-{number}"))
             children.append(child)
+        hung = children.pop(job["hang"][0]) if job.get("hang") else None
         for child in children:
             os.waitpid(child, 0)
+        if hung:
+            os.kill(hung, signal.SIGKILL)
+            os.waitpid(hung, 0)
 
 
 if __name__ == "__main__":

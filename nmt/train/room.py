@@ -1,0 +1,50 @@
+"""What to do when memory runs out in the middle of an update: the batch is halved, and the gradient stays the same."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+
+from nmt.batches.batch import Batch
+from nmt.errors import TrainingError
+
+
+class Room:
+    """How large a batch this process has found too large for its memory, if any was."""
+
+    def __init__(self) -> None:
+        self.limit: int | None = None
+        """Padded tokens, of the longer side, of the smallest batch that did not fit."""
+
+    def cut(self, batches: Sequence[Batch], pad: int) -> list[Batch]:
+        """The batches, those that are known not to fit halved until they may. The rows stay in order."""
+        if self.limit is None:
+            return list(batches)
+        return [part for batch in batches for part in self._parts(batch, pad)]
+
+    def learn(self, batch: Batch) -> None:
+        """`batch` did not fit. Raises TrainingError when it is a single pair, which cannot be halved."""
+        if len(batch.src_BS) < 2:
+            raise TrainingError(
+                f"one pair of {batch.src_BS.size(1)} source and {batch.tgt_BT.size(1)} target tokens needs more memory "
+                "than there is",
+                "lower train.max_source_tokens and train.max_target_tokens, or take a smaller model",
+            )
+        self.limit = padded(batch)
+
+    def _parts(self, batch: Batch, pad: int) -> list[Batch]:
+        assert self.limit is not None
+        if padded(batch) < self.limit or len(batch.src_BS) < 2:
+            return [batch]
+        return [part for half in batch.halves(pad) for part in self._parts(half, pad)]
+
+
+def padded(batch: Batch) -> int:
+    """Tokens of the batch's longer side, padding counted: what `batch_tokens` limits."""
+    return len(batch.src_BS) * max(batch.src_BS.size(1), batch.tgt_BT.size(1))
+
+
+def ran_out(error: BaseException) -> bool:
+    """Whether torch could not get the memory for a tensor."""
+    return isinstance(error, torch.OutOfMemoryError) or "DefaultCPUAllocator: can't allocate" in str(error)

@@ -1,0 +1,96 @@
+"""A model that is spread over the processes: each keeps a part of every weight and of its moments (torch's FSDP2).
+
+A layer's weights are gathered when it computes, and let go afterwards; its gradients go to those who keep the parts.
+All must therefore compute the same number of batches, and none may give up in the middle of one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+
+import torch
+from torch import nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import FSDPModule, fully_shard
+
+from nmt.batches.batch import collate
+from nmt.model.seq2seq import Seq2Seq
+from nmt.train.contact import Contact
+from nmt.train.data import Update
+from nmt.train.gradients import Gradients
+from nmt.train.launch import Seat
+from nmt.train.loss import Objective
+from nmt.train.ranks import Group, share
+
+
+class Sharded(Group):
+    """One of many processes, each of which keeps a part of the model."""
+
+    spreads = True
+
+    def __init__(self, seat: Seat, device: torch.device, seed: int, contact: Contact) -> None:
+        super().__init__(seat, device, seed, contact)
+        self._whole: nn.Module | None = None
+
+    def spread(self, model: Seq2Seq) -> None:
+        """Keep a part of the model, which must be the same everywhere and still whole."""
+        mesh = init_device_mesh(self.device.type, (self.size,))
+        objective = Objective(model)
+        for block in blocks(model):
+            fully_shard(block, mesh=mesh)
+        self._whole = objective
+        nothing = collate([[]], [[]], bos=1, eos=1, pad=0).to(self.device)
+        with torch.no_grad(), self.contact():
+            root = fully_shard(objective, mesh=mesh)
+            objective(nothing, 0.0, 0)  # so that it knows from now on which of its modules is the outermost
+            root.reshard()
+
+    def share(self, update: Update) -> Update:
+        """As many batches as all the others have, some of them perhaps of no rows."""
+        return share(update, self.rank, self.size, keep_empty=True)
+
+    def objective(self, model: Seq2Seq, make: Callable[[Seq2Seq], nn.Module] = Objective) -> nn.Module:
+        """The one that gathers what it needs."""
+        assert self._whole is not None
+        return self._whole
+
+    def gradients(self, model: Seq2Seq) -> Gradients:
+        """Those of the parts: FSDP has added them up, and divided them by the number of processes."""
+        return Parts(self.size, self.contact)
+
+    @contextmanager
+    def assembled(self, model: Seq2Seq) -> Iterator[None]:
+        """Within the block every process has the whole model, and may use it as it likes."""
+        parts = [module for module in self.objective(model).modules() if isinstance(module, FSDPModule)]
+        with self.contact():
+            for part in parts:
+                part.set_reshard_after_forward(False, recurse=False)
+                part.unshard()
+        try:
+            yield
+        finally:
+            for part in parts:
+                part.reshard()
+                part.set_reshard_after_forward(part is not self._whole, recurse=False)
+
+
+class Parts(Gradients):
+    """Gradients that FSDP adds up in the backward pass of each batch."""
+
+    heals = False
+
+    def __init__(self, size: int, contact: Contact) -> None:
+        self.scale = size
+        self._contact = contact
+
+    def passing(self, last: bool) -> AbstractContextManager[None]:
+        """Every pass waits for the others."""
+        return self._contact()
+
+
+def blocks(model: nn.Module) -> Iterator[nn.Module]:
+    """The layers of a model: what stands in its lists."""
+    for module in model.modules():
+        if isinstance(module, nn.ModuleList):
+            yield from module
