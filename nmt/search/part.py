@@ -27,6 +27,8 @@ class Part:
     """Most tokens of the translation."""
     room: int = sys.maxsize
     """Most tokens that the model has positions for."""
+    surfaces: tuple[str, ...] = ()
+    """Its pieces as the source writes them, unknown ones too, where `settings.replace_unk` asks for them."""
     prefix: tuple[int, ...] = ()
     """The tokens that it begins with."""
     begins: str = ""
@@ -40,6 +42,15 @@ class Part:
     hypotheses: list[Hypothesis] = field(default_factory=list)
     maps: list[Tensor] = field(default_factory=list)
     """Of the first hypotheses, where asked for, how much each token looks at each source token."""
+
+    @property
+    def chosen(self) -> bool:
+        """Whether more than probability decides which hypotheses become translations, or how they are read."""
+        return self.settings.coverage_penalty > 0 or self.settings.unique_text or self.settings.replace_unk
+
+    def wanted(self, n_best: int) -> int:
+        """How many hypotheses are looked for, of which the `n_best` best are then chosen."""
+        return max(n_best, self.settings.beam) if self.chosen and not self.settings.sample else n_best
 
     @property
     def draw(self) -> Draw:

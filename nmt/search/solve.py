@@ -15,6 +15,7 @@ from nmt.search.batching import batches
 from nmt.search.beam import search
 from nmt.search.config import SearchConfig
 from nmt.search.control.build import constraints_of
+from nmt.search.control.diverse import diverse_search
 from nmt.search.control.grid import grid_search
 from nmt.search.control.phrases import may_follow
 from nmt.search.control.sample import sample
@@ -38,19 +39,29 @@ class Solver:
 
     def solve(self, parts: Iterable[Part], n_best: int, settings: SearchConfig, penalty: Penalty) -> None:
         """Fill in the hypotheses of all parts, those of similar length together; more than `n_best` may come."""
-        kinds: dict[tuple[bool, int], list[Part]] = {}
+        kinds: dict[tuple[bool, int, int, int, bool], list[Part]] = {}
         for part in sorted(parts, key=lambda part: -len(part.ids)):
-            kinds.setdefault((part.settings.sample, self._width(part, settings)), []).append(part)
-        for (sampled, width), alike in kinds.items():
-            widest = max(_LOGITS // ((n_best if sampled else width or settings.beam) * len(self.target)), 1)
+            groups = part.settings.beam_groups if part.settings.diversity else 1
+            kind = (
+                part.settings.sample,
+                self._width(part, settings),
+                groups,
+                part.wanted(n_best),
+                part.settings.replace_unk,
+            )
+            kinds.setdefault(kind, []).append(part)
+        for (sampled, width, groups, wanted, _), alike in kinds.items():
+            widest = max(_LOGITS // ((wanted if sampled else width or settings.beam) * len(self.target)), 1)
             widest = min(widest, settings.batch_lines or widest)
             for batch in batches(alike, lambda part: len(part.ids) + 1, settings.batch_tokens, widest):
                 if sampled:
-                    found = self._sample(batch, n_best, penalty)
+                    found = self._sample(batch, wanted, penalty)
                 elif width:
-                    found = self._grid(batch, width, n_best, penalty)
+                    found = self._grid(batch, width, wanted, penalty)
+                elif groups > 1:
+                    found = self._diverse(batch, groups, settings.beam, penalty)
                 else:
-                    found = self._search(batch, min(n_best, settings.beam), settings, penalty)
+                    found = self._search(batch, min(wanted, settings.beam), settings, penalty)
                 for part, hypotheses in zip(batch, found, strict=True):
                     part.hypotheses = hypotheses
 
@@ -96,8 +107,24 @@ class Solver:
             beam=settings.beam,
             penalty=penalty,
             n_best=n_best,
-            banned=[self.target.unk],
+            banned=self._banned(parts),
             constraints=constraints_of(parts, self.target.eos, self.device),
+        )
+
+    def _diverse(self, parts: Sequence[Part], groups: int, beam: int, penalty: Penalty) -> list[list[Hypothesis]]:
+        marks = self.target
+        return diverse_search(
+            self.model.step,
+            self.model.start(*self._encoded(parts)),
+            bos=marks.bos,
+            eos=marks.eos,
+            banned=[marks.pad, marks.bos, *self._banned(parts)],
+            limits=[part.most for part in parts],
+            groups=groups,
+            width=max(beam // groups, 1),
+            strengths=[part.settings.diversity for part in parts],
+            penalty=penalty,
+            constraints=constraints_of(parts, marks.eos, self.device),
         )
 
     def _sample(self, parts: Sequence[Part], count: int, penalty: Penalty) -> list[list[Hypothesis]]:
@@ -107,7 +134,7 @@ class Solver:
             self.model.start(*self._encoded(parts), beams=count),
             bos=marks.bos,
             eos=marks.eos,
-            banned=[marks.pad, marks.unk, marks.bos],
+            banned=[marks.pad, marks.bos, *self._banned(parts)],
             limits=[part.most for part in parts],
             draws=[part.draw for part in parts],
             penalty=penalty,
@@ -121,7 +148,7 @@ class Solver:
             self.model.start(*self._encoded(parts)),
             bos=marks.bos,
             eos=marks.eos,
-            banned=[marks.pad, marks.unk, marks.bos],
+            banned=[marks.pad, marks.bos, *self._banned(parts)],
             limits=[part.most for part in parts],
             phrases=[part.required for part in parts],
             follow_V=self._follow_V,
@@ -130,6 +157,10 @@ class Solver:
             penalty=penalty,
             constraints=constraints_of(parts, marks.eos, self.device),
         )
+
+    def _banned(self, parts: Sequence[Part]) -> list[int]:
+        """The unknown token, unless it is to be replaced, which parts of one batch agree on."""
+        return [] if parts[0].settings.replace_unk else [self.target.unk]
 
     @cached_property
     def _follow_V(self) -> torch.Tensor:

@@ -21,10 +21,12 @@ from nmt.schema import check
 from nmt.search.align import Words, aligned
 from nmt.search.batching import batches
 from nmt.search.config import SearchConfig
+from nmt.search.control.choose import Choice
 from nmt.search.control.config import ControlConfig
 from nmt.search.control.insist import Insistence
 from nmt.search.control.length import bounds
 from nmt.search.control.request import Request
+from nmt.search.control.unknown import give_surfaces
 from nmt.search.feed import chunks
 from nmt.search.force import force
 from nmt.search.hypothesis import Hypothesis
@@ -156,6 +158,8 @@ class Translator:
             own = task.own_settings(settings)
             parts = [ids] if len(ids) <= limit else split_long(text, limit, self.source_vocabulary.encode_many)
             task.parts = [self._part(part, own, task) for part in parts if part]
+            if own.replace_unk:
+                give_surfaces(task.parts, self.source_vocabulary.pieces(text), self.source_vocabulary)
             self._ask(task)
             if len(parts) > 1:
                 task.caution(
@@ -193,10 +197,12 @@ class Translator:
                 insist = Insistence(
                     self.target_vocabulary,
                     self.target_cleaner.clean,
-                    lambda ids: self._text([ids]),
+                    lambda found: self._text([found]),
                     lambda again, count: self.solver.solve(again, count, settings, penalty),
                 )
                 insist(asked, n_best, max(settings.beam, n_best))
+            if any(part.chosen for part in parts):
+                Choice(self.solver, settings, penalty, lambda found: self._text([found]))(parts, n_best)
 
     def _translation(self, task: Task, n_best: int, penalty: Penalty) -> Translation:
         source = task.request.source
@@ -225,7 +231,7 @@ class Translator:
         """What any of the first `count` translations lacks of what was asked for, each once."""
         if not part.wishes and not part.begins:
             return []
-        texts = [self._text([found.ids]) for found in part.hypotheses[:count]]
+        texts = [self._text([found]) for found in part.hypotheses[:count]]
         problems = [f"in the translation, {problem}" for text in texts for problem in part.wishes.problems(text)]
         if not all(text.startswith(part.begins) for text in texts):
             problems.append(f"the translation does not begin with its prefix {part.begins!r}")
@@ -237,17 +243,20 @@ class Translator:
         gains = tuple(gain for h in hypotheses for gain in h.token_log_probabilities)
         total = sum(h.log_probability for h in hypotheses)
         return Candidate(
-            text=self._text([h.ids for h in hypotheses]),
-            score=hypotheses[0].score if len(hypotheses) == 1 else penalty.score(total, len(gains)),
+            text=self._text(hypotheses),
+            score=hypotheses[0].score
+            if len(hypotheses) == 1
+            else penalty.score(total, len(gains)) + sum(h.bonus for h in hypotheses),
             log_probability=total,
             tokens=tuple(map(self.target_vocabulary.piece, ids)),
             token_log_probabilities=gains,
             finished=all(h.finished for h in hypotheses),
         )
 
-    def _text(self, parts: Sequence[Sequence[int]]) -> str:
-        """Ids as one line for readers, parts rejoined as their language joins sentences."""
-        texts = [self.target_vocabulary.decode(ids) for ids in parts]
+    def _text(self, parts: Sequence[Hypothesis]) -> str:
+        """What was found as one line for readers, parts rejoined as their language joins sentences."""
+        read = self.target_vocabulary
+        texts = [read.decode(h.ids) if h.pieces is None else read.decode_pieces(h.pieces) for h in parts]
         unspaced = self.target_cleaner.language.replace("_", "-").split("-")[0].lower() in _UNSPACED
         joiner = "" if unspaced and self.target_cleaner.moses is None else " "
         return one_line(self.target_cleaner.restore(joiner.join(texts)))
