@@ -69,6 +69,7 @@ def _added(own: Request, common: Request) -> Request:
         source=own.source,
         prefix=own.prefix,
         settings=own.settings,
+        markup=common.markup or own.markup,
         require=(*common.require, *own.require),
         forbid=(*common.forbid, *own.forbid),
     )

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from torch import Tensor
 
 from nmt.schema import check
 from nmt.search.control.config import ControlConfig
+from nmt.search.control.markup import Marked, take_out
 from nmt.search.control.request import Request
 from nmt.search.control.sample import Draw
 from nmt.search.control.wishes import NO_WISHES, Wishes
 from nmt.search.hypothesis import Hypothesis
+from nmt.subwords.ngram import NgramModel
 
 
 @dataclass
@@ -35,6 +37,8 @@ class Part:
     """The text that it begins with."""
     wishes: Wishes = NO_WISHES
     """What its text must hold and must not hold."""
+    lm: NgramModel | None = None
+    """A language model that search shall listen to."""
     required: tuple[tuple[int, ...], ...] = ()
     """Phrases that search shall put into it."""
     forbidden: tuple[tuple[int, ...], ...] = ()
@@ -68,6 +72,17 @@ class Task:
     ids: list[int] = field(default_factory=list)
     parts: list[Part] = field(default_factory=list)
     cautions: list[str] = field(default_factory=list)
+    original: str = ""
+    """The line as it was read, where that is more than the text to be translated."""
+    marked: Marked | None = None
+    """The text and the tags of a line with markup."""
+
+    @classmethod
+    def of(cls, number: int, request: Request) -> Task:
+        """The task that `request` is; of a line with markup, to translate its text."""
+        if not request.markup or not (marked := take_out(request.source)).markup:
+            return cls(number, request, original=request.source)
+        return cls(number, replace(request, source=marked.text), original=request.source, marked=marked)
 
     def caution(self, text: str) -> None:
         """Tell something about this line."""

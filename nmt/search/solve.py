@@ -108,7 +108,7 @@ class Solver:
             penalty=penalty,
             n_best=n_best,
             banned=self._banned(parts),
-            constraints=constraints_of(parts, self.target.eos, self.device),
+            constraints=constraints_of(parts, self.target.bos, self.target.eos, self.device),
         )
 
     def _diverse(self, parts: Sequence[Part], groups: int, beam: int, penalty: Penalty) -> list[list[Hypothesis]]:
@@ -124,7 +124,7 @@ class Solver:
             width=max(beam // groups, 1),
             strengths=[part.settings.diversity for part in parts],
             penalty=penalty,
-            constraints=constraints_of(parts, marks.eos, self.device),
+            constraints=constraints_of(parts, marks.bos, marks.eos, self.device),
         )
 
     def _sample(self, parts: Sequence[Part], count: int, penalty: Penalty) -> list[list[Hypothesis]]:
@@ -138,7 +138,7 @@ class Solver:
             limits=[part.most for part in parts],
             draws=[part.draw for part in parts],
             penalty=penalty,
-            constraints=constraints_of(parts, marks.eos, self.device),
+            constraints=constraints_of(parts, marks.bos, marks.eos, self.device),
         )
 
     def _grid(self, parts: Sequence[Part], width: int, n_best: int, penalty: Penalty) -> list[list[Hypothesis]]:
@@ -155,7 +155,7 @@ class Solver:
             width=width,
             n_best=n_best,
             penalty=penalty,
-            constraints=constraints_of(parts, marks.eos, self.device),
+            constraints=constraints_of(parts, marks.bos, marks.eos, self.device),
         )
 
     def _banned(self, parts: Sequence[Part]) -> list[int]:

@@ -25,6 +25,7 @@ from nmt.search.control.choose import Choice
 from nmt.search.control.config import ControlConfig
 from nmt.search.control.insist import Insistence
 from nmt.search.control.length import bounds
+from nmt.search.control.markup import Marked, units
 from nmt.search.control.request import Request
 from nmt.search.control.unknown import give_surfaces
 from nmt.search.feed import chunks
@@ -118,9 +119,10 @@ class Translator:
             tasks = self._tasks(chunk, number, settings)
             parts = [part for task in tasks for part in task.parts]
             self._solve(parts, n_best, settings, penalty)
-            if alignment:
+            looking = [part for task in tasks if alignment or task.marked for part in task.parts]
+            if looking:
                 with self._inference(settings):
-                    self.solver.look(parts, n_best, settings)
+                    self.solver.look(looking, n_best, settings)
             for task in tasks:
                 yield self._translation(task, n_best, penalty)
             number += len(chunk)
@@ -149,7 +151,7 @@ class Translator:
         """What is to be done for each line: nothing, one search, or one for each part."""
         if strange := next((request for request in requests if not isinstance(request, Request)), None):
             raise TypeError(f"a line is a string; {strange!r} is {type(strange).__name__}")
-        tasks = [Task(first + i, request) for i, request in enumerate(requests)]
+        tasks = [Task.of(first + i, request) for i, request in enumerate(requests)]
         asked = [task for task in tasks if not is_blank(task.request.source)]
         texts = [self.source_cleaner.clean(_without_end(task.request.source)) for task in asked]
         limit = (settings.max_source_tokens or self.max_source_tokens) - 1
@@ -180,7 +182,7 @@ class Translator:
         request = task.request
         for i, part in enumerate(task.parts):
             source = request.source if len(task.parts) == 1 else self._source_text(part.ids)
-            part.wishes = request.wishes(source, first=i == 0)
+            part.wishes, part.lm = request.wishes(source, first=i == 0), request.lm
         if task.parts and not is_blank(request.prefix):
             part, text = task.parts[0], self.target_cleaner.clean(request.prefix.rstrip())
             part.begins = one_line(self.target_cleaner.restore(text))
@@ -207,25 +209,38 @@ class Translator:
     def _translation(self, task: Task, n_best: int, penalty: Penalty) -> Translation:
         source = task.request.source
         if not task.parts:
-            return Translation(task.number, source, (Candidate("", 0.0, 0.0),), cautions=tuple(task.cautions))
+            text = task.marked.put_back("", []) if task.marked else ""
+            alternatives = (Candidate(text, 0.0, 0.0),)
+            return Translation(task.number, task.original, alternatives, (), tuple(task.cautions), bool(task.marked))
         count = min(n_best, *(len(part.hypotheses) for part in task.parts)) if len(task.parts) > 1 else n_best
         ranked = zip(*(part.hypotheses[:count] for part in task.parts), strict=True)
         candidates = [self._candidate(h, penalty) for h in ranked]
         if task.parts[0].maps:
             words = Words(source, [part.ids for part in task.parts], self.source_vocabulary)
             candidates = [self._aligned(task, words, rank, candidate) for rank, candidate in enumerate(candidates)]
+        if task.marked:
+            candidates = [self._tagged(task, task.marked, rank, found) for rank, found in enumerate(candidates)]
         candidates.sort(key=lambda candidate: -candidate.score)
         source_tokens = tuple(map(self.source_vocabulary.piece, task.ids))
         for part in task.parts:
             for problem in self._problems(part, count):
                 task.caution(problem)
-        return Translation(task.number, source, tuple(candidates), source_tokens, tuple(task.cautions))
+        told, marked = tuple(task.cautions), task.marked is not None
+        return Translation(task.number, task.original, tuple(candidates), source_tokens, told, marked)
 
     def _aligned(self, task: Task, source: Words, rank: int, candidate: Candidate) -> Candidate:
         """The candidate of the hypotheses at `rank`, with its words aligned to the source's."""
         ids = [part.hypotheses[rank].ids for part in task.parts]
         target = Words(candidate.text, ids, self.target_vocabulary)
         return replace(candidate, alignment=aligned([part.maps[rank] for part in task.parts], source, target))
+
+    def _tagged(self, task: Task, marked: Marked, rank: int, candidate: Candidate) -> Candidate:
+        """The candidate of the hypotheses at `rank` with the source's tags."""
+        source = Words(marked.text, [part.ids for part in task.parts], self.source_vocabulary, marked.units)
+        ids = [part.hypotheses[rank].ids for part in task.parts]
+        target = Words(candidate.text, ids, self.target_vocabulary, units(candidate.text))
+        pairs = aligned([part.maps[rank] for part in task.parts], source, target)
+        return replace(candidate, text=marked.put_back(candidate.text, pairs))
 
     def _problems(self, part: Part, count: int) -> Iterable[str]:
         """What any of the first `count` translations lacks of what was asked for, each once."""

@@ -8,14 +8,17 @@ import torch
 
 from nmt.search.control.core import Constraint, Constraints
 from nmt.search.control.forbid import Forbidden
+from nmt.search.control.fusion import Fusion
 from nmt.search.control.length import MinLength
 from nmt.search.control.repeat import NoRepeat, RepetitionPenalty
 from nmt.search.part import Part
 
 
-def constraints_of(parts: Sequence[Part], eos: int, device: torch.device) -> Constraints | None:
+def constraints_of(parts: Sequence[Part], bos: int, eos: int, device: torch.device) -> Constraints | None:
     """One set of constraints for all `parts`, each part with its own."""
     found: list[Constraint] = []
+    if any(part.lm is not None and part.settings.lm_weight for part in parts):
+        found.append(Fusion([part.lm for part in parts], [part.settings.lm_weight for part in parts], bos, device))
     if any(part.settings.repetition_penalty != 1 for part in parts):
         found.append(RepetitionPenalty([part.settings.repetition_penalty for part in parts], device))
     if any(part.settings.no_repeat_ngram for part in parts):

@@ -13,6 +13,7 @@ PER_LINE = frozenset(
         "max_extra_tokens",
         "diversity",
         "coverage_penalty",
+        "lm_weight",
         "unique_text",
         "replace_unk",
         "min_length",
@@ -48,6 +49,8 @@ class ControlConfig(SearchConfig):
     """A translation has at least this many tokens for each source token, rounded up."""
     max_length_ratio: float | None = Field(None, gt=0)
     """A translation has at most this many tokens for each source token, rounded down, but one in any case."""
+    lm_weight: float = Field(0.2, ge=0)
+    """Weight of the log-probabilities of a language model, where one is given; 0 ignores it."""
     unique_text: bool = False
     """No two translations of a line have the same text; without, they differ as tokens."""
     replace_unk: bool = False

@@ -12,6 +12,7 @@ from nmt.search.control.config import PER_LINE, ControlConfig
 from nmt.search.control.glossary import Glossary
 from nmt.search.control.protect import Protector
 from nmt.search.control.wishes import Wishes
+from nmt.subwords.ngram import NgramModel
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,10 @@ class Request:
     """Terms that must be translated in one way."""
     protector: Protector | None = None
     """What must stand in the translation exactly as often as in the source."""
+    lm: NgramModel | None = None
+    """A language model of the target, which weighs `lm_weight`."""
+    markup: bool = False
+    """The line holds tags and entities of XML or HTML: text is translated, and tags are carried over."""
     settings: Mapping[str, Any] = field(default_factory=dict)
     """The line's own values of what `PER_LINE` names."""
 
@@ -40,13 +45,18 @@ class Request:
 
 
 def read_request(source: str, control: Any, place: str) -> Request:
-    """The request that a jsonl line's object `control` makes: prefix, require, forbid, and settings by their names.
+    """The request that a jsonl line's object `control` makes: what `Request` holds, and settings, by their names.
 
     Raises DataError, which names `place`, for an unknown name or a value of another kind.
     """
     if not isinstance(control, dict):
         raise DataError(f"{place}: control is not an object", 'write {"source": "...", "control": {"min_length": 5}}')
-    readers: dict[str, Callable[[Any, str], Any]] = {"prefix": _text, "require": _texts, "forbid": _texts}
+    readers: dict[str, Callable[[Any, str], Any]] = {
+        "prefix": _text,
+        "require": _texts,
+        "forbid": _texts,
+        "markup": _truth,
+    }
     known: dict[str, Any] = {}
     settings: dict[str, Any] = {}
     for name, value in control.items():
@@ -75,3 +85,9 @@ def _texts(value: Any, place: str) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(isinstance(item, str) and item.strip() for item in value):
         raise DataError(f"{place} is not a list of texts", 'write ["...", "..."]')
     return tuple(_text(item, place).strip() for item in value)
+
+
+def _truth(value: Any, place: str) -> bool:
+    if not isinstance(value, bool):
+        raise DataError(f"{place} is neither true nor false", "write true")
+    return value
