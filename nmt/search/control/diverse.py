@@ -1,11 +1,12 @@
 """Diverse beam search: groups of hypotheses that keep away from each other's words (Vijayakumar et al. 2018).
 
-S sentences · N beam: groups × width · R rows: sentences × hypotheses · V vocabulary
+S sentences · R rows: sentences × hypotheses · V vocabulary · M candidates
 
-The groups of a sentence take their turns at every step, each with a beam of its own. A token loses `strength` in the
-eyes of a group for every hypothesis of an earlier group that has taken it at this step (Hamming diversity), and what
-was lost stays lost for the choices to come. The end mark is free. What hypotheses score in the end is the model's
-opinion alone.
+The groups of a sentence take their turns at every step, each with a beam of its own: what ends is written down, the
+`width` best of the others go on, and a group is done once `width` of its hypotheses have ended. A token loses
+`strength` in the eyes of a group for every hypothesis of an earlier group that has taken it at this step (Hamming
+diversity), and what was lost stays lost for the choices to come. The end mark is free. What hypotheses score in the
+end is the model's opinion alone.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def diverse_search(
 ) -> list[list[Hypothesis]]:
     """All that `groups` beams of `width` hypotheses find for each sentence, distinct, best first.
 
-    `strengths` holds each sentence's price on a token that another group has taken. One group is plain beam search.
+    `strengths` holds each sentence's price on a token that another group has taken.
     """
     tensors = [*state.sentences, *state.rows]
     device = tensors[0].device if tensors else torch.device("cpu")
@@ -61,8 +62,8 @@ def diverse_search(
             ids_RT = torch.tensor([row.ids for i in going_on for row in sentences[i].rows], dtype=torch.long)
             owners = [i for i in going_on for _ in sentences[i].rows]
             adjust = partial(constraints, ids_RT=ids_RT.to(device), sentences=owners)
-        log_probs_RV, best_RN, tokens_RN = next_tokens(logits_RV, each, banned, adjust)
-        found = [dict(zip(t, g, strict=True)) for t, g in zip(tokens_RN.tolist(), best_RN.tolist(), strict=True)]
+        log_probs_RV, best_RM, tokens_RM = next_tokens(logits_RV, 2 * each, banned, adjust)
+        found = [dict(zip(t, g, strict=True)) for t, g in zip(tokens_RM.tolist(), best_RM.tolist(), strict=True)]
         ends = log_probs_RV[:, eos].clamp(min=-1e9).tolist()
         staying = []
         for place, i in enumerate(going_on):
@@ -95,9 +96,8 @@ class _Row:
 
 @dataclass
 class _Group:
-    """A beam: hypotheses that go on, and those that have ended and keep their places."""
+    """A beam: hypotheses that go on, and those that have ended."""
 
-    places: int
     rows: list[tuple[int, _Row]]
     """With the place of each among the rows of its sentence."""
     ended: list[Hypothesis]
@@ -109,7 +109,7 @@ class _Sentence:
     def __init__(self, limit: int, groups: int, width: int, strength: float, eos: int, penalty: Penalty) -> None:
         self.limit, self.width, self.strength, self.eos, self.penalty = limit, width, strength, eos, penalty
         self.rows = [_Row()]  # one before the first token, then groups × width, of which the last may be idle
-        self.groups = [_Group(width, [(0, self.rows[0])], []) for _ in range(groups)]
+        self.groups = [_Group([(0, self.rows[0])], []) for _ in range(groups)]
 
     def extend(self, options: Options, ends: Sequence[float]) -> bool:
         """One token more in every group, one after the other. Whether any goes on."""
@@ -130,20 +130,20 @@ class _Sentence:
         return place > 0
 
     def _grown(self, group: _Group, options: Options, taken: Mapping[int, int]) -> list[_Row]:
-        """The best hypotheses of one token more, as many as the group has places; those that ended are written down."""
+        """The best hypotheses of one token more; those among them that end are written down."""
         found = [
             (row.worth + gain - (self.strength * taken[token] if token != self.eos else 0), place, row, token, gain)
             for place, row in group.rows
             for token, gain in options[place].items()
             if gain > -torch.inf
         ]
-        rows = []
-        for worth, place, row, token, gain in sorted(found, key=lambda one: -one[0])[: group.places]:
-            if token == self.eos:
-                self._end(group, row, gain, True)
-            else:
+        rows: list[_Row] = []
+        for rank, (worth, place, row, token, gain) in enumerate(sorted(found, key=lambda one: -one[0])):
+            if token != self.eos and len(rows) < self.width:
                 rows.append(_Row(row.total + gain, worth, (*row.ids, token), (*row.gains, gain), place))
-        return rows
+            elif token == self.eos and rank < self.width:
+                self._end(group, row, gain, True)
+        return rows if len(group.ended) < self.width else []
 
     def _all_ended(self, group: _Group, options: Options, ends: Sequence[float]) -> list[_Row]:
         for place, row in group.rows:
@@ -154,9 +154,9 @@ class _Sentence:
         total = row.total + gain
         score = self.penalty.score(total, len(row.ids) + 1)
         group.ended.append(Hypothesis(row.ids, total, score, (*row.gains, gain), finished))
-        group.places -= 1
 
     def best_first(self) -> list[Hypothesis]:
         """What all groups found, each once."""
-        by_ids = {found.ids: found for group in self.groups for found in group.ended}
+        best = [sorted(group.ended, key=lambda found: -found.score)[: self.width] for group in self.groups]
+        by_ids = {found.ids: found for ended in best for found in ended}
         return sorted(by_ids.values(), key=lambda found: -found.score)
