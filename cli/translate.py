@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from . import control, show
+from . import choice, control, show
 from .options import Device, Input, Models, OnBadBytes, Output, Quiet, Threads, count, option
 
 
@@ -95,6 +95,17 @@ Precision = Annotated[
     Literal["float32", "bfloat16"] | None,
     option("--precision", metavar=None, help="Arithmetic of the model. Otherwise the model's setting."),
 ]
+Interactive = Annotated[
+    bool,
+    typer.Option("--interactive", help="Translate what is typed at a prompt; :help there tells what can be changed."),
+]
+Resume = Annotated[
+    bool,
+    typer.Option(
+        "--resume",
+        help="Keep what is done of --output if interrupted; go on from it when called again with the same settings.",
+    ),
+]
 SAMPLING = {"--temperature": "temperature", "--top-k": "top_k", "--top-p": "top_p", "--seed": "seed"}
 
 
@@ -134,16 +145,18 @@ def translate(
     top_k: control.TopK = None,
     top_p: control.TopP = None,
     seed: control.Seed = None,
-    beam_groups: control.Groups = None,
-    diversity: control.Diversity = None,
-    coverage_penalty: control.Coverage = None,
-    unique_text: control.Unique = False,
-    lm: control.LmFile = None,
-    lm_weight: control.LmWeight = None,
-    rescore_by: control.RescoreBy = None,
-    rescore_weight: control.RescoreWeight = None,
-    mbr: control.Mbr = None,
+    beam_groups: choice.Groups = None,
+    diversity: choice.Diversity = None,
+    coverage_penalty: choice.Coverage = None,
+    unique_text: choice.Unique = False,
+    lm: choice.LmFile = None,
+    lm_weight: choice.LmWeight = None,
+    rescore_by: choice.RescoreBy = None,
+    rescore_weight: choice.RescoreWeight = None,
+    mbr: choice.Mbr = None,
     alignment: control.Alignment = False,
+    interactive: Interactive = False,
+    resume: Resume = False,
     on_bad_bytes: OnBadBytes = "error",
     device: Device = "auto",
     threads: Threads = None,
@@ -160,7 +173,7 @@ def translate(
     reordered = bool(mbr or rescore_by)
     if form == "text" and n_best > 1 and not reordered:
         raise typer.BadParameter("text has one line for each line; take --format nbest, jsonl or fairseq with --n-best")
-    control.check_choice(n_best, mbr, rescore_by, rescore_weight, lm is not None, lm_weight is not None)
+    choice.check_choice(n_best, mbr, rescore_by, rescore_weight, lm is not None, lm_weight is not None)
     if prefix is not None and str(prefix) == input_ == "-":
         raise typer.BadParameter("only one of --input and --prefix can be stdin")
     idle = [name for name, setting in SAMPLING.items() if given[setting] is not None]
@@ -168,28 +181,46 @@ def translate(
         raise typer.BadParameter(f"{', '.join(idle)} would change nothing without --sample")
     if length_penalty is not None and lenpen is not None:
         raise typer.BadParameter("--lenpen and --length-penalty are two names for one thing")
+    if resume and "-" in {input_, output}:
+        raise typer.BadParameter("--resume needs --input FILE and --output FILE")
+    if interactive and (
+        resume or input_ != "-" or output != "-" or input_form != "text" or form or prefix or reordered
+    ):
+        raise typer.BadParameter("--interactive takes settings, but no files, forms or other models")
     from nmt.checkpoint.ensemble import load_together
     from nmt.search.control.config import ControlConfig
     from nmt.search.files import translate_file
 
-    given["length_penalty"] = length_penalty or lenpen
+    form = form or ("jsonl" if input_form == "jsonl" else "nbest" if n_best > 1 and not reordered else "text")
+    given |= {"length_penalty": length_penalty or lenpen, "form": form}
+    kept = control.kept(given) if resume else None
     translator = load_together(models, device, threads)
     asked = {name: given[name] for name in ("require", "forbid", "glossary", "protect", "keep", "lm", "markup")}
+    common = control.asked_of_all(translator, **asked)
+    settings = {name: given[name] for name in ControlConfig.model_fields}
+    if interactive:
+        from nmt.search.control.session import Session
+
+        from .interactive import converse
+
+        converse(Session(translator, common, n_best, **settings), f"nmt: {', '.join(map(str, models))}")
+        return
     show.awaits(input_)
     show.progress(
         translate_file(
             translator,
             input_,
             output,
-            form=form or ("jsonl" if input_form == "jsonl" else "nbest" if n_best > 1 and not reordered else "text"),
+            form=form,
             source_form=input_form,
             n_best=n_best,
             scores=scores,
             on_bad_bytes=on_bad_bytes,
             prefix=prefix,
-            common=control.asked_of_all(translator, **asked),
+            common=common,
             alignment=alignment,
-            reorder=control.reorder(mbr, rescore_by, rescore_weight, translator, given["length_penalty"]),
-            **{name: given[name] for name in ControlConfig.model_fields},
+            reorder=choice.reorder(mbr, rescore_by, rescore_weight, translator, given["length_penalty"]),
+            resume=kept,
+            **settings,
         )
     )

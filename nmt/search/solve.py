@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -39,6 +39,13 @@ class Solver:
 
     def solve(self, parts: Iterable[Part], n_best: int, settings: SearchConfig, penalty: Penalty) -> None:
         """Fill in the hypotheses of all parts, those of similar length together; more than `n_best` may come."""
+        for batch, search_for in self.batches(parts, n_best, settings, penalty):
+            search_for(batch)
+
+    def batches(
+        self, parts: Iterable[Part], n_best: int, settings: SearchConfig, penalty: Penalty
+    ) -> Iterator[tuple[Sequence[Part], Callable[[Sequence[Part]], None]]]:
+        """The same batch by batch: each with what fills in its hypotheses."""
         kinds: dict[tuple[bool, int, int, int, bool], list[Part]] = {}
         for part in sorted(parts, key=lambda part: -len(part.ids)):
             groups = part.settings.beam_groups if part.settings.diversity else 1
@@ -53,17 +60,27 @@ class Solver:
         for (sampled, width, groups, wanted, _), alike in kinds.items():
             widest = max(_LOGITS // ((wanted if sampled else width or settings.beam) * len(self.target)), 1)
             widest = min(widest, settings.batch_lines or widest)
-            for batch in batches(alike, lambda part: len(part.ids) + 1, settings.batch_tokens, widest):
+
+            def fill(
+                batch: Sequence[Part],
+                sampled: bool = sampled,
+                width: int = width,
+                groups: int = groups,
+                n: int = wanted,
+            ) -> None:
                 if sampled:
-                    found = self._sample(batch, wanted, penalty)
+                    found = self._sample(batch, n, penalty)
                 elif width:
-                    found = self._grid(batch, width, wanted, penalty)
+                    found = self._grid(batch, width, n, penalty)
                 elif groups > 1:
                     found = self._diverse(batch, groups, settings.beam, penalty)
                 else:
-                    found = self._search(batch, min(wanted, settings.beam), settings, penalty)
+                    found = self._search(batch, min(n, settings.beam), settings, penalty)
                 for part, hypotheses in zip(batch, found, strict=True):
                     part.hypotheses = hypotheses
+
+            for batch in batches(alike, lambda part: len(part.ids) + 1, settings.batch_tokens, widest):
+                yield batch, fill
 
     def look(self, parts: Sequence[Part], count: int, settings: SearchConfig) -> None:
         """Fill in the maps of the first `count` hypotheses of all parts."""

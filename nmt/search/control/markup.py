@@ -75,9 +75,21 @@ class Marked:
         if not self.markup:
             return translation
         spans = units(translation)
-        places = _Places(len(spans), {j: i for i, j in pairs})
+        source_of = {j: i for i, j in pairs} | dict(self._same_signs(translation, spans))
+        places = _Places(len(spans), source_of)
         places.put(self.nodes, (0, len(spans)), (0, len(self.units)))
         return _woven(translation, spans, places)
+
+    def _same_signs(self, translation: str, spans: Sequence[Area]) -> Iterator[tuple[int, int]]:
+        """Signs that both sides have as often come from each other in their order, whatever attention says."""
+        signs = [
+            [(text[start:end], i) for i, (start, end) in enumerate(places) if not text[start].isalnum()]
+            for text, places in ((translation, spans), (self.text, self.units))
+        ]
+        for sign in {sign for sign, _ in signs[0]}:
+            own, theirs = ([i for other, i in side if other == sign] for side in signs)
+            if len(own) == len(theirs):
+                yield from zip(own, theirs, strict=True)
 
 
 def plain(line: str) -> str:
@@ -90,7 +102,8 @@ def take_out(line: str) -> Marked:
     parts = list(_parts(line))
     if len(parts) == 1 and not _ENTITY.search(line):
         return Marked(line, [], markup=False)
-    text, tags = "", []
+    text = ""
+    tags: list[tuple[re.Match[str], int, tuple[bool, bool]]] = []
     for piece, tag in parts:
         read = one_line(_ENTITY.sub(lambda match: html.unescape(match[0]), piece))
         if text.endswith(" ") and tags and tags[-1][1] == len(text) and read[:1] == " ":
