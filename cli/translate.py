@@ -106,6 +106,7 @@ Resume = Annotated[
         help="Keep what is done of --output if interrupted; go on from it when called again with the same settings.",
     ),
 ]
+RESUMABLE = 256  # lines read ahead where what an interrupted job has done shall be kept
 SAMPLING = {"--temperature": "temperature", "--top-k": "top_k", "--top-p": "top_p", "--seed": "seed"}
 
 
@@ -194,6 +195,7 @@ def translate(
     form = form or ("jsonl" if input_form == "jsonl" else "nbest" if n_best > 1 and not reordered else "text")
     given |= {"length_penalty": length_penalty or lenpen, "form": form}
     kept = control.kept(given) if resume else None
+    given["buffer_lines"] = buffer_lines or (RESUMABLE if resume else None)
     translator = load_together(models, device, threads)
     asked = {name: given[name] for name in ("require", "forbid", "glossary", "protect", "keep", "lm", "markup")}
     common = control.asked_of_all(translator, **asked)

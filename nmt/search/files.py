@@ -76,6 +76,7 @@ def translate_file(
         resume.going_on(total or 0) if resume else opened_anew(output) as (out, first),
         open_lines(records) if records else nullcontext() as beside,
     ):
+        yield Progress(label, first, total, "lines")
         if first:
             yield Notice(f"{output}: {first:,} lines are there; going on from line {first + 1:,}")
         feed = live(requests(first)) if _streams(source) else requests(first)

@@ -109,7 +109,8 @@ class Session:
     def _shown(self, name: str) -> str:
         whole = check(ControlConfig, {**self.translator.settings.model_dump(), **self.settings}, "settings")
         value = getattr(whole, name)
-        return f"{name.replace('_', '-')} { ({True: 'on', False: 'off', None: 'none'}.get(value, value)) }"
+        shown = {"True": "on", "False": "off", "None": "none"}.get(str(value), str(value))
+        return f"{name.replace('_', '-')} {shown}"
 
     def _told(self) -> Iterator[str]:
         """What is not as the model has it, and the beam."""
@@ -126,6 +127,6 @@ class Session:
         yield "Type a line to translate it; a line that begins with a colon says how, :: is a colon of the text."
         yield "  :beam 8, :length-penalty none, :sample on, :max-length 30 …   any setting; default undoes it"
         yield "  :n-best 3                 show three, with their scores"
-        yield from (f"  :{name + ' …':<24} {meaning}; nothing undoes it" for name, meaning in TEXTS.items())
+        yield from (f"  :{name + ' …':<24} {meaning}; alone it undoes that" for name, meaning in TEXTS.items())
         yield from (f"  :{name:<24} {meaning}, or no longer" for name, meaning in SWITCHES.items())
         yield "  :settings, :reset, :quit  tell them, as at the beginning, end (as Ctrl-D does)"
