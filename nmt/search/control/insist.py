@@ -48,7 +48,7 @@ class Insistence:
             self.search([parts[i] for i in again], beam)
             for i in again:
                 pools[i] += [found for found in parts[i].hypotheses if found not in pools[i]]
-            open_ = [i for i in again if not any(self._served(parts[i], [found]) for found in parts[i].hypotheses)]
+            open_ = [i for i in again if not any(h.ids and self._served(parts[i], [h]) for h in parts[i].hypotheses)]
         for i in asked:
             parts[i].hypotheses = self._chosen(parts[i], pools[i], parts[i].wanted(n_best))
 
