@@ -64,6 +64,15 @@ LmWeight = Annotated[
     float | None,
     option("--lm-weight", min=0, metavar="W", panel=CHOICE, help="Weight of --lm's log-probabilities. Default: 0.2."),
 ]
+ShortlistFile = Annotated[
+    Path | None,
+    option(
+        "--shortlist",
+        metavar="FILE",
+        panel=CHOICE,
+        help="Write only pieces that translate the source's, as nmt lexicon lists them, and the most frequent ones.",
+    ),
+]
 RescoreBy = Annotated[
     list[Path] | None,
     option(

@@ -198,22 +198,28 @@ def asked_of_all(
     protect: list[str] | None,
     keep: list[str] | None,
     lm: Path | None,
+    shortlist: Path | None,
     markup: bool,
 ) -> Request:
     """What the options ask of the translation of every line."""
     from nmt.search.control.glossary import Glossary
     from nmt.search.control.protect import Protector
     from nmt.search.control.request import Request
+    from nmt.search.control.shortlist import Lexicon
     from nmt.subwords.ngram import NgramModel
 
     kinds = [kind for names in protect or [] for kind in names.split(",")]
-    target = translator.target_vocabulary
+    source, target = (
+        [side.piece(i) for i in range(len(side))] if lm or shortlist else []
+        for side in (translator.source_vocabulary, translator.target_vocabulary)
+    )
     return Request(
         "",
         require=tuple(require or ()),
         forbid=tuple(forbid or ()),
         glossary=Glossary.read(glossary) if glossary else None,
         protector=Protector(KINDS if "all" in kinds else kinds, keep or []) if kinds or keep else None,
-        lm=NgramModel.read(lm, [target.piece(i) for i in range(len(target))]) if lm else None,
+        lm=NgramModel.read(lm, target) if lm else None,
+        shortlist=Lexicon.read(shortlist, source, target) if shortlist else None,
         markup=markup,
     )

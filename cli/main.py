@@ -30,6 +30,7 @@ COMMANDS: dict[str, str] = {  # in the order of --help; cli/FILE.py holds a func
     "encode": "encode",
     "decode": "decode",
     "lm": "lm",
+    "lexicon": "lexicon",
     "recipe": "recipe",
     "checkpoint": "checkpoint",
     "attention": "attention",

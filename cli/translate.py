@@ -107,6 +107,7 @@ Resume = Annotated[
     ),
 ]
 RESUMABLE = 256  # lines read ahead where what an interrupted job has done shall be kept
+ASKED = ("require", "forbid", "glossary", "protect", "keep", "lm", "shortlist", "markup")
 SAMPLING = {"--temperature": "temperature", "--top-k": "top_k", "--top-p": "top_p", "--seed": "seed"}
 
 
@@ -152,6 +153,7 @@ def translate(
     unique_text: choice.Unique = False,
     lm: choice.LmFile = None,
     lm_weight: choice.LmWeight = None,
+    shortlist: choice.ShortlistFile = None,
     rescore_by: choice.RescoreBy = None,
     rescore_weight: choice.RescoreWeight = None,
     mbr: choice.Mbr = None,
@@ -197,7 +199,7 @@ def translate(
     kept = control.kept(given) if resume else None
     given["buffer_lines"] = buffer_lines or (RESUMABLE if resume else None)
     translator = load_together(models, device, threads)
-    asked = {name: given[name] for name in ("require", "forbid", "glossary", "protect", "keep", "lm", "markup")}
+    asked = {name: given[name] for name in ASKED}
     common = control.asked_of_all(translator, **asked)
     settings = {name: given[name] for name in ControlConfig.model_fields}
     if interactive:

@@ -12,6 +12,7 @@ from nmt.search.control.config import ControlConfig
 from nmt.search.control.markup import Marked, take_out
 from nmt.search.control.request import Request
 from nmt.search.control.sample import Draw
+from nmt.search.control.shortlist import Lexicon
 from nmt.search.control.wishes import NO_WISHES, Wishes
 from nmt.search.hypothesis import Hypothesis
 from nmt.subwords.ngram import NgramModel
@@ -39,6 +40,8 @@ class Part:
     """What its text must hold and must not hold."""
     lm: NgramModel | None = None
     """A language model that search shall listen to."""
+    shortlist: Lexicon | None = None
+    """What the tokens of `ids` may become; nothing else may be written."""
     required: tuple[tuple[int, ...], ...] = ()
     """Phrases that search shall put into it."""
     forbidden: tuple[tuple[int, ...], ...] = ()

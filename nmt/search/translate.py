@@ -194,7 +194,7 @@ class Translator:
         request = task.request
         for i, part in enumerate(task.parts):
             source = request.source if len(task.parts) == 1 else self._source_text(part.ids)
-            part.wishes, part.lm = request.wishes(source, first=i == 0), request.lm
+            part.wishes, part.lm, part.shortlist = request.wishes(source, i == 0), request.lm, request.shortlist
         if task.parts and not is_blank(request.prefix):
             part, text = task.parts[0], self.target_cleaner.clean(request.prefix.rstrip())
             part.begins = one_line(self.target_cleaner.restore(text))

@@ -13,6 +13,7 @@ from search.models import learn_vocabulary, save_folder, sentences
 import nmt as library
 from nmt.search.control.request import Request
 from nmt.search.control.rerank import Rescoring
+from nmt.search.control.shortlist import Lexicon
 from nmt.search.translate import Translator
 from nmt.subwords.ngram import NgramModel
 
@@ -91,6 +92,23 @@ def test_a_language_model_is_made_and_listened_to(
     assert ended.out.splitlines() == expected != translator.translate(LINES)
     ended = nmt("lm", model, "--input", text.with_name("none"))
     assert (ended.status, ended.out) == (1, "")
+
+
+def test_a_shortlist_is_learned_and_kept_to(
+    nmt: Command, model: Path, translator: Translator, text: Path, tmp_path: Path
+) -> None:
+    files = ["--source", text, "--target", text]
+    assert nmt("lexicon", model, *files, "--output", tmp_path / "lex", "--best", "3").status == 0
+    vocabulary = translator.target_vocabulary
+    pieces = [vocabulary.piece(i) for i in range(len(vocabulary))]
+    lexicon = Lexicon.read(tmp_path / "lex", pieces, pieces)
+    expected = translator.translate([Request(line, shortlist=lexicon) for line in LINES])
+    ended = nmt("translate", model, "--input", text, "--shortlist", tmp_path / "lex", "--quiet")
+    assert ended.out.splitlines() == expected
+    (tmp_path / "less").write_text("bal\n")
+    ended = nmt("lexicon", model, "--source", text, "--target", tmp_path / "less")
+    assert (ended.status, ended.out) == (1, "")
+    assert "only 1 lines" in ended.err
 
 
 def test_lines_hold_markup_or_ask_for_it(nmt: Command, model: Path, translator: Translator, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from nmt.schema import check, nearest
 from nmt.search.control.config import PER_LINE, ControlConfig
 from nmt.search.control.glossary import Glossary
 from nmt.search.control.protect import Protector
+from nmt.search.control.shortlist import Lexicon
 from nmt.search.control.wishes import Wishes
 from nmt.subwords.ngram import NgramModel
 
@@ -32,6 +33,8 @@ class Request:
     """What must stand in the translation exactly as often as in the source."""
     lm: NgramModel | None = None
     """A language model of the target, which weighs `lm_weight`."""
+    shortlist: Lexicon | None = None
+    """The target pieces that may stand in the translation are those which translate its source pieces."""
     markup: bool = False
     """The line holds tags and entities of XML or HTML: text is translated, and tags are carried over."""
     settings: Mapping[str, Any] = field(default_factory=dict)
