@@ -40,16 +40,16 @@ def carried_over(
     """
     if vocabulary.unk not in found.ids or not surfaces:
         return found
-    free = {i for i, is_unknown in enumerate(unknown) if is_unknown}
+    own = {i for i, is_unknown in enumerate(unknown) if is_unknown}
+    free = set(own)
     pieces = []
     for token, look_S in zip(found.ids, map_TS.tolist(), strict=True):
         if token != vocabulary.unk:
             pieces.append(vocabulary.piece(token))
             continue
-        among = free or {i for i, is_unknown in enumerate(unknown) if is_unknown}
-        chosen = max(among or range(len(surfaces)), key=lambda i: (look_S[i], -i))
+        chosen = max(free or own or range(len(surfaces)), key=lambda i: (look_S[i], -i))
         free.discard(chosen)
-        pieces.append(surfaces[chosen] if among else _word_around(chosen, surfaces))
+        pieces.append(surfaces[chosen] if own else _word_around(chosen, surfaces))
     return replace(found, pieces=tuple(pieces))
 
 
