@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from nmt.search.config import SearchConfig
+from nmt.search.control.config import ControlConfig
 from nmt.search.control.coverage import prefer_covering
 from nmt.search.control.unknown import carried_over
 from nmt.search.hypothesis import Hypothesis
@@ -19,7 +19,7 @@ class Choice:
     """Chooses the n best hypotheses of parts that ask for more than the most probable ones."""
 
     def __init__(
-        self, solver: Solver, settings: SearchConfig, penalty: Penalty, text_of: Callable[[Hypothesis], str]
+        self, solver: Solver, settings: ControlConfig, penalty: Penalty, text_of: Callable[[Hypothesis], str]
     ) -> None:
         self.solver, self.settings, self.penalty, self.text_of = solver, settings, penalty, text_of
 
