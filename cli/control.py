@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, Optional
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from .options import option
+
 if TYPE_CHECKING:
     from nmt.search.control.request import Request
-    from nmt.search.translation import Translation
+    from nmt.search.resume import Kept
+    from nmt.search.translate import Translator
 
 LENGTH, LOOPS, CONTENT, SAMPLING = (
     "Length of translations",
@@ -21,186 +24,140 @@ LENGTH, LOOPS, CONTENT, SAMPLING = (
 KINDS = ("url", "email", "placeholder", "number")
 
 MinLength = Annotated[
-    Optional[int],  # noqa: UP045
-    typer.Option(
-        "--min-length",
-        min=0,
-        metavar="N",
-        show_default=False,
-        rich_help_panel=LENGTH,
-        help="A translation has at least this many tokens, end mark not counted.",
-    ),
+    int | None,
+    option("--min-length", min=0, panel=LENGTH, help="A translation has at least N tokens, end mark not counted."),
 ]
 MaxLength = Annotated[
-    Optional[int],  # noqa: UP045
-    typer.Option(
-        "--max-length",
-        min=1,
-        metavar="N",
-        show_default=False,
-        rich_help_panel=LENGTH,
-        help="A translation has at most this many tokens, end mark not counted.",
-    ),
+    int | None,
+    option("--max-length", min=1, panel=LENGTH, help="A translation has at most N tokens, end mark not counted."),
 ]
 MinRatio = Annotated[
-    Optional[float],  # noqa: UP045
-    typer.Option(
-        "--min-length-ratio",
-        min=0,
-        metavar="R",
-        show_default=False,
-        rich_help_panel=LENGTH,
-        help="At least this many tokens for each source token.",
-    ),
+    float | None,
+    option("--min-length-ratio", min=0, metavar="R", panel=LENGTH, help="At least R tokens for each source token."),
 ]
 MaxRatio = Annotated[
-    Optional[float],  # noqa: UP045
-    typer.Option(
-        "--max-length-ratio",
-        metavar="R",
-        show_default=False,
-        rich_help_panel=LENGTH,
-        help="At most this many tokens for each source token, but one in any case.",
+    float | None,
+    option(
+        "--max-length-ratio", metavar="R", panel=LENGTH, help="At most R tokens for each source token, but one anyway."
     ),
 ]
 NoRepeat = Annotated[
-    Optional[int],  # noqa: UP045
-    typer.Option(
+    int | None,
+    option(
         "--no-repeat-ngram",
         "--no-repeat-ngram-size",
         min=0,
-        metavar="N",
-        show_default=False,
-        rich_help_panel=LOOPS,
+        panel=LOOPS,
         help="No sequence of N tokens occurs twice in a translation; 0 allows it.",
     ),
 ]
 RepetitionPenalty = Annotated[
-    Optional[float],  # noqa: UP045
-    typer.Option(
+    float | None,
+    option(
         "--repetition-penalty",
         metavar="X",
-        show_default=False,
-        rich_help_panel=LOOPS,
+        panel=LOOPS,
         help="Multiply the log-probability of tokens written already; above 1 avoids them, 1 is neutral.",
     ),
 ]
 Prefix = Annotated[
-    Optional[Path],  # noqa: UP045
-    typer.Option(
+    Path | None,
+    option(
         "--prefix",
         metavar="FILE",
-        show_default=False,
-        rich_help_panel=CONTENT,
+        panel=CONTENT,
         help="How each translation begins, line for line; an empty line leaves it free.",
     ),
 ]
 Require = Annotated[
     list[str] | None,
-    typer.Option(
+    option(
         "--require",
         metavar="PHRASE",
-        show_default=False,
-        rich_help_panel=CONTENT,
+        panel=CONTENT,
         help="Must stand in every translation as whole words; may repeat.",
     ),
 ]
 Forbid = Annotated[
     list[str] | None,
-    typer.Option(
+    option(
         "--forbid",
         metavar="PHRASE",
-        show_default=False,
-        rich_help_panel=CONTENT,
+        panel=CONTENT,
         help="Must not stand in any translation as whole words; may repeat.",
     ),
 ]
 GlossaryFile = Annotated[
-    Optional[Path],  # noqa: UP045
-    typer.Option(
+    Path | None,
+    option(
         "--glossary",
         metavar="FILE",
-        show_default=False,
-        rich_help_panel=CONTENT,
+        panel=CONTENT,
         help="Lines SOURCE TAB TARGET: where SOURCE stands in a line, TARGET must stand in its translation.",
     ),
 ]
 Protect = Annotated[
     list[str] | None,
-    typer.Option(
+    option(
         "--protect",
         metavar="KIND",
-        show_default=False,
-        rich_help_panel=CONTENT,
+        panel=CONTENT,
         help=f"Must come through unchanged, exactly as often as in the source: {', '.join(KINDS)} or all; may repeat.",
     ),
 ]
 Keep = Annotated[
     list[str] | None,
-    typer.Option(
+    option(
         "--keep",
         metavar="REGEX",
-        show_default=False,
-        rich_help_panel=CONTENT,
+        panel=CONTENT,
         help="Whatever this regular expression finds must come through like --protect's; may repeat.",
+    ),
+]
+Markup = Annotated[
+    bool,
+    option(
+        "--markup",
+        metavar=None,
+        panel=CONTENT,
+        help="Lines hold tags and entities of XML or HTML: translate the text, put every tag around its words again.",
+    ),
+]
+ReplaceUnk = Annotated[
+    bool,
+    option(
+        "--replace-unk",
+        metavar=None,
+        panel=CONTENT,
+        help="Where the model writes its unknown token, put the source word that it looks at.",
     ),
 ]
 Sample = Annotated[
     bool,
-    typer.Option(
+    option(
         "--sample",
-        rich_help_panel=SAMPLING,
+        metavar=None,
+        panel=SAMPLING,
         help="Draw translations at random by their probability; --n-best K draws K.",
     ),
 ]
 Temperature = Annotated[
-    Optional[float],  # noqa: UP045
-    typer.Option(
-        "--temperature",
-        metavar="T",
-        show_default=False,
-        rich_help_panel=SAMPLING,
-        help="Below 1 prefers the probable, above 1 the improbable.",
-    ),
+    float | None,
+    option("--temperature", metavar="T", panel=SAMPLING, help="Below 1 prefers the probable, above 1 the improbable."),
 ]
 TopK = Annotated[
-    Optional[int],  # noqa: UP045
-    typer.Option(
-        "--top-k",
-        min=0,
-        metavar="K",
-        show_default=False,
-        rich_help_panel=SAMPLING,
-        help="Draw from the K most probable tokens; 0 is all.",
-    ),
+    int | None,
+    option("--top-k", min=0, metavar="K", panel=SAMPLING, help="Draw from the K most probable tokens; 0 is all."),
 ]
 TopP = Annotated[
-    Optional[float],  # noqa: UP045
-    typer.Option(
-        "--top-p",
-        metavar="P",
-        show_default=False,
-        rich_help_panel=SAMPLING,
-        help="Draw from the fewest tokens that together have probability P.",
+    float | None,
+    option(
+        "--top-p", metavar="P", panel=SAMPLING, help="Draw from the fewest tokens that together have probability P."
     ),
 ]
 Seed = Annotated[
-    Optional[int],  # noqa: UP045
-    typer.Option(
-        "--seed",
-        metavar="N",
-        show_default=False,
-        rich_help_panel=SAMPLING,
-        help="Chooses the random numbers; each source text has its own. Default: 1.",
-    ),
-]
-Mbr = Annotated[
-    Optional[Literal["chrf"]],  # noqa: UP045
-    typer.Option(
-        "--mbr",
-        show_default=False,
-        help="Of the n best or the samples, the first is the one most like all others: minimum Bayes risk.",
-    ),
+    int | None,
+    option("--seed", panel=SAMPLING, help="Chooses the random numbers; each source text has its own. Default: 1."),
 ]
 Alignment = Annotated[
     bool,
@@ -211,32 +168,58 @@ Alignment = Annotated[
 ]
 
 
-def reorder(mbr: str | None) -> Callable[[Translation], Translation]:
-    """What puts the alternatives of a translation into the order asked for."""
-    if mbr is None:
-        return lambda translation: translation
-    from nmt.score.mbr import Consensus
+SPEED = {"batch_tokens", "batch_lines", "buffer_lines", "device", "threads"}
+IDLE = SPEED | {"output", "lenpen", "interactive", "resume", "quiet"}  # what changes no line of the output
 
-    return Consensus()
+
+def kept(given: Mapping[str, Any]) -> Kept:
+    """What an interrupted call of the same options has left."""
+    from nmt import __version__
+    from nmt.checkpoint.layout import resolve
+    from nmt.search.resume import Kept, digest
+
+    record: dict[str, Any] = {"nmt": __version__}
+    for name, value in given.items():
+        if name in {"models", "rescore_by"}:
+            record[name] = [digest(resolve(Path(model))) for model in value or ()]
+        elif name == "input_" or isinstance(value, Path):
+            record[name.strip("_")] = digest(Path(value))
+        elif name not in IDLE:
+            record[name] = value
+    return Kept(Path(given["output"]), given["form"], record)
 
 
 def asked_of_all(
+    translator: Translator,
+    *,
     require: list[str] | None,
     forbid: list[str] | None,
     glossary: Path | None,
     protect: list[str] | None,
     keep: list[str] | None,
+    lm: Path | None,
+    shortlist: Path | None,
+    markup: bool,
 ) -> Request:
     """What the options ask of the translation of every line."""
     from nmt.search.control.glossary import Glossary
     from nmt.search.control.protect import Protector
     from nmt.search.control.request import Request
+    from nmt.search.control.shortlist import Lexicon
+    from nmt.subwords.ngram import NgramModel
 
     kinds = [kind for names in protect or [] for kind in names.split(",")]
+    source, target = (
+        [side.piece(i) for i in range(len(side))] if lm or shortlist else []
+        for side in (translator.source_vocabulary, translator.target_vocabulary)
+    )
     return Request(
         "",
         require=tuple(require or ()),
         forbid=tuple(forbid or ()),
         glossary=Glossary.read(glossary) if glossary else None,
         protector=Protector(KINDS if "all" in kinds else kinds, keep or []) if kinds or keep else None,
+        lm=NgramModel.read(lm, target) if lm else None,
+        shortlist=Lexicon.read(shortlist, source, target) if shortlist else None,
+        markup=markup,
     )

@@ -29,6 +29,8 @@ COMMANDS: dict[str, str] = {  # in the order of --help; cli/FILE.py holds a func
     "rescore": "rescore",
     "encode": "encode",
     "decode": "decode",
+    "lm": "lm",
+    "lexicon": "lexicon",
     "recipe": "recipe",
     "checkpoint": "checkpoint",
     "attention": "attention",

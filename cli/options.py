@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -18,6 +18,11 @@ def count(text: str) -> int:
         return int(parse_count(text))
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
+
+
+def option(*names: str, help: str, metavar: str | None = "N", panel: str | None = None, **more: Any) -> Any:
+    """An option whose default is that nothing is said, so that --help shows none."""
+    return typer.Option(*names, metavar=metavar, show_default=False, rich_help_panel=panel, help=help, **more)
 
 
 RecipeFile = Annotated[

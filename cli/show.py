@@ -219,7 +219,7 @@ class Screen(View):
 
     def __enter__(self) -> Screen:
         from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
         self.console = Console(stderr=True, highlight=False)  # knows NO_COLOR
         columns = (
@@ -228,7 +228,7 @@ class Screen(View):
             MofNCompleteColumn(),
             TextColumn("{task.fields[unit]}", markup=False),
             TextColumn("{task.fields[rate]}", markup=False),
-            TimeRemainingColumn(),
+            TextColumn("{task.fields[left]}", markup=False),
             TextColumn("{task.fields[detail]}", markup=False),
         )
         self.bars: RichProgress = Progress(*columns, console=self.console, transient=True)
@@ -246,12 +246,15 @@ class Screen(View):
     def count(self, label: str, done: int, total: int | None, unit: str, detail: str = "") -> None:
         now = time.monotonic()
         if label not in self.tasks:
-            self.tasks[label] = self.bars.add_task(label, total=total, unit=unit, rate="", detail="", completed=done)
+            self.tasks[label] = self.bars.add_task(
+                label, total=total, unit=unit, rate="", left="", detail="", completed=done
+            )
             self.began[label] = now, done
         start, first = self.began[label]
-        rate = f"{_rate((done - first) / (now - start))}/s" if now - start > 0.5 else ""
-        self.bars.update(self.tasks[label], completed=done, total=total, rate=rate, detail=detail)
-
+        speed = (done - first) / (now - start) if now - start > 0.5 else 0.0
+        rate = f"{_rate(speed)}/s" if speed else ""
+        left = f"{_span((total - done) / speed)} left" if speed and total and total > done else ""
+        self.bars.update(self.tasks[label], completed=done, total=total, rate=rate, left=left, detail=detail)
         if total is not None and done >= total and not detail:
             self.bars.remove_task(self.tasks.pop(label))
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated, Literal, Optional
+from typing import Annotated, Literal
 
 import typer
 
-from . import control, show
-from .options import Device, Input, Models, OnBadBytes, Output, Quiet, TagOption, Threads, To, asked_tag, count
+from . import choice, control, show
+from .options import Device, Input, Models, OnBadBytes, Output, Quiet, TagOption, Threads, To, asked_tag, count, option
 
 
 def average_penalty(text: str) -> str:
@@ -21,41 +21,34 @@ def average_penalty(text: str) -> str:
 
 
 Beam = Annotated[
-    Optional[int],  # noqa: UP045
-    typer.Option(
+    int | None,
+    option(
         "--beam",
         "--beam-size",
         "-b",
         min=1,
-        metavar="N",
-        show_default=False,
         help="Hypotheses kept alive; 1 is greedy search. Otherwise the model's setting.",
     ),
 ]
 LengthPenalty = Annotated[
-    Optional[str],  # noqa: UP045
-    typer.Option(
+    str | None,
+    option(
         "--length-penalty",
         metavar="NAME:A",
-        show_default=False,
         help="gnmt:A divides log-probability by ((5+|Y|)/6)^A, average:A by |Y|^A, none by nothing; |Y| counts the "
         "end mark. Otherwise the model's setting.",
     ),
 ]
 AveragePenalty = Annotated[
-    Optional[str],  # noqa: UP045
-    typer.Option(
-        "--lenpen", "--normalize", metavar="A", parser=average_penalty, show_default=False, help="average:A, by number."
-    ),
+    str | None,
+    option("--lenpen", "--normalize", metavar="A", parser=average_penalty, help="average:A, by number."),
 ]
 NBest = Annotated[
     int, typer.Option("--n-best", "--nbest", min=1, metavar="K", help="Translations of each line, at most the beam.")
 ]
 Form = Annotated[
-    Optional[Literal["text", "nbest", "jsonl", "fairseq"]],  # noqa: UP045
-    typer.Option(
-        "--format", show_default=False, help="How to write; otherwise text, nbest for --n-best, jsonl for jsonl."
-    ),
+    Literal["text", "nbest", "jsonl", "fairseq"] | None,
+    option("--format", metavar=None, help="How to write; otherwise text, nbest for --n-best, jsonl for jsonl."),
 ]
 InputForm = Annotated[
     Literal["text", "jsonl"],
@@ -63,62 +56,60 @@ InputForm = Annotated[
 ]
 Scores = Annotated[bool, typer.Option("--scores", help="Write the model's scores too: natural logarithms.")]
 MaxExtra = Annotated[
-    Optional[int],  # noqa: UP045
-    typer.Option(
+    int | None,
+    option(
         "--max-extra-tokens",
         min=0,
-        metavar="N",
-        show_default=False,
         help="A translation has at most this many tokens more than its source, end marks not counted.",
     ),
 ]
 MaxSource = Annotated[
-    Optional[int],  # noqa: UP045
-    typer.Option(
+    int | None,
+    option(
         "--max-source-tokens",
         min=2,
-        metavar="N",
-        show_default=False,
         help="Split lines of more tokens than that, end mark counted. Otherwise the model's limit.",
     ),
 ]
 BatchTokens = Annotated[
-    Optional[int],  # noqa: UP045
-    typer.Option(
+    int | None,
+    option(
         "--batch-tokens",
         "--max-tokens",
         parser=count,
-        metavar="N",
-        show_default=False,
         help="Most source tokens of one batch: speed and memory, never the result.",
     ),
 ]
 BatchLines = Annotated[
-    Optional[int],  # noqa: UP045
-    typer.Option(
-        "--batch-size",
-        "--mini-batch",
-        parser=count,
-        metavar="N",
-        show_default=False,
-        help="Most lines of one batch.",
-    ),
+    int | None, option("--batch-size", "--mini-batch", parser=count, help="Most lines of one batch.")
 ]
 Buffer = Annotated[
-    Optional[int],  # noqa: UP045
-    typer.Option(
+    int | None,
+    option(
         "--buffer",
         "--buffer-size",
         parser=count,
-        metavar="N",
-        show_default=False,
         help="Lines read ahead, to sort them by length; input that pauses is translated at once.",
     ),
 ]
 Precision = Annotated[
-    Optional[Literal["float32", "bfloat16"]],  # noqa: UP045
-    typer.Option("--precision", show_default=False, help="Arithmetic of the model. Otherwise the model's setting."),
+    Literal["float32", "bfloat16"] | None,
+    option("--precision", metavar=None, help="Arithmetic of the model. Otherwise the model's setting."),
 ]
+Interactive = Annotated[
+    bool,
+    typer.Option("--interactive", help="Translate what is typed at a prompt; :help there tells what can be changed."),
+]
+Resume = Annotated[
+    bool,
+    typer.Option(
+        "--resume",
+        help="Keep what is done of --output if interrupted; go on from it when called again with the same settings.",
+    ),
+]
+RESUMABLE = 256  # lines read ahead where what an interrupted job has done shall be kept
+ASKED = ("require", "forbid", "glossary", "protect", "keep", "lm", "shortlist", "markup")
+SAMPLING = {"--temperature": "temperature", "--top-k": "top_k", "--top-p": "top_p", "--seed": "seed"}
 
 
 def translate(
@@ -136,7 +127,7 @@ def translate(
     max_source_tokens: MaxSource = None,
     batch_tokens: BatchTokens = None,
     batch_lines: BatchLines = None,
-    buffer: Buffer = None,
+    buffer_lines: Buffer = None,
     precision: Precision = None,
     min_length: control.MinLength = None,
     max_length: control.MaxLength = None,
@@ -150,15 +141,28 @@ def translate(
     glossary: control.GlossaryFile = None,
     protect: control.Protect = None,
     keep: control.Keep = None,
+    markup: control.Markup = False,
+    replace_unk: control.ReplaceUnk = False,
     sample: control.Sample = False,
     temperature: control.Temperature = None,
     top_k: control.TopK = None,
     top_p: control.TopP = None,
     seed: control.Seed = None,
-    mbr: control.Mbr = None,
+    beam_groups: choice.Groups = None,
+    diversity: choice.Diversity = None,
+    coverage_penalty: choice.Coverage = None,
+    unique_text: choice.Unique = False,
+    lm: choice.LmFile = None,
+    lm_weight: choice.LmWeight = None,
+    shortlist: choice.ShortlistFile = None,
+    rescore_by: choice.RescoreBy = None,
+    rescore_weight: choice.RescoreWeight = None,
+    mbr: choice.Mbr = None,
     alignment: control.Alignment = False,
     to: To = None,
     tag: TagOption = None,
+    interactive: Interactive = False,
+    resume: Resume = False,
     on_bad_bytes: OnBadBytes = "error",
     device: Device = "auto",
     threads: Threads = None,
@@ -171,55 +175,59 @@ def translate(
 
     Example: nmt translate runs/sample < test.en > test.de
     """
-    if form == "text" and n_best > 1 and not mbr:
+    given = dict(locals())
+    reordered = bool(mbr or rescore_by)
+    if form == "text" and n_best > 1 and not reordered:
         raise typer.BadParameter("text has one line for each line; take --format nbest, jsonl or fairseq with --n-best")
-    if mbr and n_best == 1:
-        raise typer.BadParameter("--mbr chooses among the translations that --n-best K asks for")
+    choice.check_choice(n_best, mbr, rescore_by, rescore_weight, lm is not None, lm_weight is not None)
     if prefix is not None and str(prefix) == input_ == "-":
         raise typer.BadParameter("only one of --input and --prefix can be stdin")
-    shapes = {"--temperature": temperature, "--top-k": top_k, "--top-p": top_p, "--seed": seed}
-    if not sample and input_form == "text" and (idle := [name for name, value in shapes.items() if value is not None]):
+    idle = [name for name, setting in SAMPLING.items() if given[setting] is not None]
+    if idle and not sample and input_form == "text":
         raise typer.BadParameter(f"{', '.join(idle)} would change nothing without --sample")
     if length_penalty is not None and lenpen is not None:
         raise typer.BadParameter("--lenpen and --length-penalty are two names for one thing")
+    if resume and "-" in {input_, output}:
+        raise typer.BadParameter("--resume needs --input FILE and --output FILE")
+    if interactive and (
+        resume or input_ != "-" or output != "-" or input_form != "text" or form or prefix or reordered
+    ):
+        raise typer.BadParameter("--interactive takes settings, but no files, forms or other models")
     from nmt.checkpoint.ensemble import load_together
+    from nmt.search.control.config import ControlConfig
     from nmt.search.files import translate_file
 
-    asked = replace(control.asked_of_all(require, forbid, glossary, protect, keep), tag=asked_tag(to, tag))
+    form = form or ("jsonl" if input_form == "jsonl" else "nbest" if n_best > 1 and not reordered else "text")
+    given |= {"length_penalty": length_penalty or lenpen, "form": form}
+    kept = control.kept(given) if resume else None
+    given["buffer_lines"] = buffer_lines or (RESUMABLE if resume else None)
     translator = load_together(models, device, threads)
+    asked = {name: given[name] for name in ASKED}
+    common = replace(control.asked_of_all(translator, **asked), tag=asked_tag(to, tag))
+    settings = {name: given[name] for name in ControlConfig.model_fields}
+    if interactive:
+        from nmt.search.control.session import Session
+
+        from .interactive import converse
+
+        converse(Session(translator, common, n_best, **settings), f"nmt: {', '.join(map(str, models))}")
+        return
     show.awaits(input_)
     show.progress(
         translate_file(
             translator,
             input_,
             output,
-            form=form or ("jsonl" if input_form == "jsonl" else "nbest" if n_best > 1 and not mbr else "text"),
+            form=form,
             source_form=input_form,
             n_best=n_best,
             scores=scores,
             on_bad_bytes=on_bad_bytes,
             prefix=prefix,
-            common=asked,
+            common=common,
             alignment=alignment,
-            reorder=control.reorder(mbr),
-            beam=beam,
-            length_penalty=length_penalty or lenpen,
-            max_extra_tokens=max_extra_tokens,
-            max_source_tokens=max_source_tokens,
-            batch_tokens=batch_tokens,
-            batch_lines=batch_lines,
-            buffer_lines=buffer,
-            precision=precision,
-            min_length=min_length,
-            max_length=max_length,
-            min_length_ratio=min_length_ratio,
-            max_length_ratio=max_length_ratio,
-            no_repeat_ngram=no_repeat_ngram,
-            repetition_penalty=repetition_penalty,
-            sample=sample,
-            temperature=temperature,
-            top_k=top_k,
-            top_p=top_p,
-            seed=seed,
+            reorder=choice.reorder(mbr, rescore_by, rescore_weight, translator, given["length_penalty"]),
+            resume=kept,
+            **settings,
         )
     )

@@ -229,3 +229,22 @@ def test_the_tutorial_shows_the_recipe_that_is_proposed(tmp_path: Path) -> None:
 def test_wrong_keys_would_be_found() -> None:
     assert known("data.test.0.name") and known("train.schedule.peak") and not known("train.schedule.wings")
     assert not known("trian.steps") and not known("train.steps.more")
+
+
+GUIDES = [ROOT / "docs" / name for name in ("translating.md", "control.md", "multilingual.md")]
+
+
+@pytest.mark.parametrize("name", ["translate", "rescore"])
+def test_every_option_has_an_example(name: str) -> None:
+    shown = {
+        word.partition("=")[0].replace("_", "-")
+        for page in GUIDES
+        for line in command_lines(page)
+        if "nmt" in line
+        for call in calls(line)
+        if call[:1] == [name]
+        for word in call
+    }
+    command: Any = typer.main.get_command(app)
+    lacking = [p.opts[0] for p in command.commands[name].params if p.opts[0][0] == "-" and not shown & set(p.opts)]
+    assert lacking == [], f"no example in {', '.join(page.name for page in GUIDES)}"

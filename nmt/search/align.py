@@ -60,11 +60,21 @@ def recorded(attention: Attention) -> Iterator[list[Tensor]]:
 
 
 class Words:
-    """The white-space words of a line, and which of them each piece of its parts belongs to."""
+    """The words of a line, and which of them each piece of its parts belongs to.
 
-    def __init__(self, text: str, parts: Sequence[Sequence[int]], vocabulary: Vocabulary) -> None:
-        self.count = len(text.split())
-        word_of_character = [i for i, word in enumerate(text.split()) for _ in word]
+    Words are what white space parts, or lie between the places that `spans` tells, which leave out white space only.
+    """
+
+    def __init__(
+        self,
+        text: str,
+        parts: Sequence[Sequence[int]],
+        vocabulary: Vocabulary,
+        spans: Sequence[tuple[int, int]] | None = None,
+    ) -> None:
+        words = text.split() if spans is None else [text[start:end] for start, end in spans]
+        self.count = len(words)
+        word_of_character = [i for i, word in enumerate(words) for _ in word]
         letters, places = "", []
         for ids in parts:
             found, characters = _places(ids, vocabulary)

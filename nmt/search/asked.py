@@ -70,6 +70,7 @@ def _added(own: Request, common: Request) -> Request:
         prefix=own.prefix,
         settings=own.settings,
         tag=own.tag or common.tag,
+        markup=common.markup or own.markup,
         require=(*common.require, *own.require),
         forbid=(*common.forbid, *own.forbid),
     )

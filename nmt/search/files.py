@@ -5,18 +5,19 @@ from __future__ import annotations
 import stat
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
-from itertools import zip_longest
+from contextlib import contextmanager, nullcontext
+from itertools import islice, zip_longest
 from pathlib import Path
 from typing import Any, Literal
 
-from nmt.corpus.lines import is_blank, keep_apart, open_lines, read_lines
+from nmt.corpus.lines import LineWriter, is_blank, keep_apart, open_lines, read_lines
 from nmt.errors import DataError
-from nmt.events import Caution, Event, Progress
+from nmt.events import Caution, Event, Notice, Progress
 from nmt.search.asked import Asked
 from nmt.search.control.request import Request
 from nmt.search.feed import live
 from nmt.search.formats import Format, Record, jsonl, one_object, rounded, writer
+from nmt.search.resume import Kept
 from nmt.search.translate import Translator
 from nmt.search.translation import Candidate, Translation
 
@@ -39,13 +40,15 @@ def translate_file(
     alignment: bool = False,
     reorder: Callable[[Translation], Translation] = lambda translation: translation,
     common: Request | None = None,
+    resume: Kept | None = None,
     **settings: Any,
 ) -> Iterator[Event]:
     """Translate `source` line by line into `output`; "-" is stdin or stdout, and a file appears when it is whole.
 
     `records` names a second file, which gets the same translations as jsonl with scores. `prefix` names one with the
     beginning of every translation, and `common` holds what else is asked of all lines. `alignment` tells which source
-    word each word comes from; `reorder` may put the alternatives of a translation into another order.
+    word each word comes from; `reorder` may put the alternatives of a translation into another order. `resume` knows
+    what an interrupted job has left of `output`, to which the rest is added; `source` is a file then.
 
     A file is read through before anything is written, so that invalid UTF-8 or JSON is an error that leaves no
     output; of a stream, everything up to `buffer_lines` before the bad line may be written already. A stream that
@@ -61,31 +64,51 @@ def translate_file(
             total += 1
             if not is_blank(request.source):
                 translator.tags.lead(request.tag, f"line {total}: ")
+    if resume is not None and resume.whole():
+        yield Notice(f"{output} is whole already")
+        return
     given: deque[Record] = deque()
 
-    def requests() -> Iterator[Request]:
-        for request, record in asked.requests(tally):
+    def requests(first: int) -> Iterator[Request]:
+        for request, record in islice(asked.requests(tally), first, None):
             given.append(record)
             yield request
 
     cut: list[int] = []
-    feed = live(requests()) if _streams(source) else requests()
-    translations = map(reorder, translator.stream(feed, n_best=n_best, alignment=alignment, **settings))
     form_lines = writer(form, scores, alignment)
-    with open_lines(output) as out, open_lines(records) if records else nullcontext() as beside:
-        for translation in translations:
+    with (
+        resume.going_on(total or 0) if resume else opened_anew(output) as (out, first),
+        open_lines(records) if records else nullcontext() as beside,
+    ):
+        yield Progress(label, first, total, "lines")
+        if first:
+            yield Notice(f"{output}: {first:,} lines are there; going on from line {first + 1:,}")
+        feed = live(requests(first)) if _streams(source) else requests(first)
+        found = translator.underway(feed, n_best=n_best, alignment=alignment, first=first, **settings)
+        for translation in found:
+            if isinstance(translation, int):
+                yield Progress(label, translation, total, "lines")
+                continue
+            translation = reorder(translation)
             record = given.popleft()
             for line in form_lines(translation, record):
                 out.write(line)
             if beside is not None:
                 beside.write(jsonl(translation, record, scores=True))
-            if str(output) == "-":
+            if resume or str(output) == "-":
                 out.flush()
             yield from map(Caution, translation.cautions)
             if not translation.best.finished:
                 cut.append(translation.number + 1)
             yield Progress(label, translation.number + 1, total, "lines")
     yield from _last_words(cut, tally)
+
+
+@contextmanager
+def opened_anew(output: Path | str) -> Iterator[tuple[LineWriter, int]]:
+    """Where to write from the first line on."""
+    with open_lines(output) as out:
+        yield out, 0
 
 
 def rescore_files(

@@ -46,6 +46,7 @@ def nbest(translation: Translation, alignment: bool = False) -> Iterator[str]:
     """Lines as Moses and Marian write them: the line's number from 0, text, features, score; perhaps alignment."""
     for candidate in translation.alternatives:
         features = f"LogP= {candidate.log_probability:.6f} Length= {len(candidate.token_log_probabilities)}"
+        features += "".join(f" {name}= {value:.6f}" for name, value in candidate.features)
         line = f"{translation.number} ||| {candidate.text} ||| {features} ||| {candidate.score:.6f}"
         yield f"{line} ||| {pharaoh(candidate)}" if alignment else line
 
@@ -105,6 +106,8 @@ def read_record(line: str, place: str) -> tuple[str, Record]:
 
 def _opinion(candidate: Candidate, scores: bool, alignment: bool) -> Record:
     opinion: Record = {"finished": candidate.finished}
+    if candidate.features:
+        opinion["features"] = {name: round(value, 6) for name, value in candidate.features}
     if alignment:
         opinion["alignment"] = pharaoh(candidate)
     if scores:

@@ -18,3 +18,7 @@ class Hypothesis:
     """Of each token, and of the end mark at last: one more than there are ids."""
     finished: bool
     """False where the limit of length ended it, not the model."""
+    bonus: float = 0.0
+    """What `score` holds beyond the length-normalized log-probability."""
+    pieces: tuple[str, ...] | None = None
+    """What is read in place of `ids`, where that is not the same."""

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from torch import Tensor
 
 from nmt.schema import check
 from nmt.search.control.config import ControlConfig
+from nmt.search.control.markup import Marked, take_out
 from nmt.search.control.request import Request
 from nmt.search.control.sample import Draw
+from nmt.search.control.shortlist import Lexicon
 from nmt.search.control.wishes import NO_WISHES, Wishes
 from nmt.search.hypothesis import Hypothesis
+from nmt.subwords.ngram import NgramModel
 
 
 @dataclass
@@ -27,12 +30,18 @@ class Part:
     """Most tokens of the translation."""
     room: int = sys.maxsize
     """Most tokens that the model has positions for."""
+    surfaces: tuple[str, ...] = ()
+    """Its pieces as the source writes them, unknown ones too, where `settings.replace_unk` asks for them."""
     prefix: tuple[int, ...] = ()
     """The tokens that it begins with."""
     begins: str = ""
     """The text that it begins with."""
     wishes: Wishes = NO_WISHES
     """What its text must hold and must not hold."""
+    lm: NgramModel | None = None
+    """A language model that search shall listen to."""
+    shortlist: Lexicon | None = None
+    """What the tokens of `ids` may become; nothing else may be written."""
     required: tuple[tuple[int, ...], ...] = ()
     """Phrases that search shall put into it."""
     forbidden: tuple[tuple[int, ...], ...] = ()
@@ -46,6 +55,15 @@ class Part:
     def text_ids(self) -> list[int]:
         """The ids that are text."""
         return self.ids[self.lead :]
+
+    @property
+    def chosen(self) -> bool:
+        """Whether more than probability decides which hypotheses become translations, or how they are read."""
+        return self.settings.coverage_penalty > 0 or self.settings.unique_text or self.settings.replace_unk
+
+    def wanted(self, n_best: int) -> int:
+        """How many hypotheses are looked for, of which the `n_best` best are then chosen."""
+        return max(n_best, self.settings.beam) if self.chosen and not self.settings.sample else n_best
 
     @property
     def draw(self) -> Draw:
@@ -63,6 +81,17 @@ class Task:
     ids: list[int] = field(default_factory=list)
     parts: list[Part] = field(default_factory=list)
     cautions: list[str] = field(default_factory=list)
+    original: str = ""
+    """The line as it was read, where that is more than the text to be translated."""
+    marked: Marked | None = None
+    """The text and the tags of a line with markup."""
+
+    @classmethod
+    def of(cls, number: int, request: Request) -> Task:
+        """The task that `request` is; of a line with markup, to translate its text."""
+        if not request.markup or not (marked := take_out(request.source)).markup:
+            return cls(number, request, original=request.source)
+        return cls(number, replace(request, source=marked.text), original=request.source, marked=marked)
 
     def caution(self, text: str) -> None:
         """Tell something about this line."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -15,6 +15,7 @@ from nmt.search.batching import batches
 from nmt.search.beam import search
 from nmt.search.config import SearchConfig
 from nmt.search.control.build import constraints_of
+from nmt.search.control.diverse import diverse_search
 from nmt.search.control.grid import grid_search
 from nmt.search.control.phrases import may_follow
 from nmt.search.control.sample import sample
@@ -38,21 +39,48 @@ class Solver:
 
     def solve(self, parts: Iterable[Part], n_best: int, settings: SearchConfig, penalty: Penalty) -> None:
         """Fill in the hypotheses of all parts, those of similar length together; more than `n_best` may come."""
-        kinds: dict[tuple[bool, int], list[Part]] = {}
+        for batch, search_for in self.batches(parts, n_best, settings, penalty):
+            search_for(batch)
+
+    def batches(
+        self, parts: Iterable[Part], n_best: int, settings: SearchConfig, penalty: Penalty
+    ) -> Iterator[tuple[Sequence[Part], Callable[[Sequence[Part]], None]]]:
+        """The same batch by batch: each with what fills in its hypotheses."""
+        kinds: dict[tuple[bool, int, int, int, bool], list[Part]] = {}
         for part in sorted(parts, key=lambda part: -len(part.ids)):
-            kinds.setdefault((part.settings.sample, self._width(part, settings)), []).append(part)
-        for (sampled, width), alike in kinds.items():
-            widest = max(_LOGITS // ((n_best if sampled else width or settings.beam) * len(self.target)), 1)
+            groups = part.settings.beam_groups if part.settings.diversity else 1
+            kind = (
+                part.settings.sample,
+                self._width(part, settings),
+                groups,
+                part.wanted(n_best),
+                part.settings.replace_unk,
+            )
+            kinds.setdefault(kind, []).append(part)
+        for (sampled, width, groups, wanted, _), alike in kinds.items():
+            widest = max(_LOGITS // ((wanted if sampled else width or settings.beam) * len(self.target)), 1)
             widest = min(widest, settings.batch_lines or widest)
-            for batch in batches(alike, lambda part: len(part.ids) + 1, settings.batch_tokens, widest):
+
+            def fill(
+                batch: Sequence[Part],
+                sampled: bool = sampled,
+                width: int = width,
+                groups: int = groups,
+                n: int = wanted,
+            ) -> None:
                 if sampled:
-                    found = self._sample(batch, n_best, penalty)
+                    found = self._sample(batch, n, penalty)
                 elif width:
-                    found = self._grid(batch, width, n_best, penalty)
+                    found = self._grid(batch, width, n, penalty)
+                elif groups > 1:
+                    found = self._diverse(batch, groups, settings.beam, penalty)
                 else:
-                    found = self._search(batch, min(n_best, settings.beam), settings, penalty)
+                    found = self._search(batch, min(n, settings.beam), settings, penalty)
                 for part, hypotheses in zip(batch, found, strict=True):
                     part.hypotheses = hypotheses
+
+            for batch in batches(alike, lambda part: len(part.ids) + 1, settings.batch_tokens, widest):
+                yield batch, fill
 
     def look(self, parts: Sequence[Part], count: int, settings: SearchConfig) -> None:
         """Fill in the maps of the first `count` hypotheses of all parts."""
@@ -96,8 +124,24 @@ class Solver:
             beam=settings.beam,
             penalty=penalty,
             n_best=n_best,
-            banned=[self.target.unk, *self.target.tags.values()],
-            constraints=constraints_of(parts, self.target.eos, self.device),
+            banned=self._banned(parts),
+            constraints=constraints_of(parts, self.target.bos, self.target.eos, self.device),
+        )
+
+    def _diverse(self, parts: Sequence[Part], groups: int, beam: int, penalty: Penalty) -> list[list[Hypothesis]]:
+        marks = self.target
+        return diverse_search(
+            self.model.step,
+            self.model.start(*self._encoded(parts)),
+            bos=marks.bos,
+            eos=marks.eos,
+            banned=[marks.pad, marks.bos, *self._banned(parts)],
+            limits=[part.most for part in parts],
+            groups=groups,
+            width=max(beam // groups, 1),
+            strengths=[part.settings.diversity for part in parts],
+            penalty=penalty,
+            constraints=constraints_of(parts, marks.bos, marks.eos, self.device),
         )
 
     def _sample(self, parts: Sequence[Part], count: int, penalty: Penalty) -> list[list[Hypothesis]]:
@@ -107,11 +151,11 @@ class Solver:
             self.model.start(*self._encoded(parts), beams=count),
             bos=marks.bos,
             eos=marks.eos,
-            banned=[marks.pad, marks.unk, marks.bos, *marks.tags.values()],
+            banned=[marks.pad, marks.bos, *self._banned(parts)],
             limits=[part.most for part in parts],
             draws=[part.draw for part in parts],
             penalty=penalty,
-            constraints=constraints_of(parts, marks.eos, self.device),
+            constraints=constraints_of(parts, marks.bos, marks.eos, self.device),
         )
 
     def _grid(self, parts: Sequence[Part], width: int, n_best: int, penalty: Penalty) -> list[list[Hypothesis]]:
@@ -121,15 +165,20 @@ class Solver:
             self.model.start(*self._encoded(parts)),
             bos=marks.bos,
             eos=marks.eos,
-            banned=[marks.pad, marks.unk, marks.bos, *marks.tags.values()],
+            banned=[marks.pad, marks.bos, *self._banned(parts)],
             limits=[part.most for part in parts],
             phrases=[part.required for part in parts],
             follow_V=self._follow_V,
             width=width,
             n_best=n_best,
             penalty=penalty,
-            constraints=constraints_of(parts, marks.eos, self.device),
+            constraints=constraints_of(parts, marks.bos, marks.eos, self.device),
         )
+
+    def _banned(self, parts: Sequence[Part]) -> list[int]:
+        """Tags, and the unknown token unless it is to be replaced, which parts of one batch agree on."""
+        unknown = [] if parts[0].settings.replace_unk else [self.target.unk]
+        return [*unknown, *self.target.tags.values()]
 
     @cached_property
     def _follow_V(self) -> torch.Tensor:

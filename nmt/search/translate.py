@@ -6,7 +6,6 @@ import math
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Any
 
 import torch
@@ -18,25 +17,24 @@ from nmt.errors import NmtError
 from nmt.model.position.learned import Learned
 from nmt.model.seq2seq import Seq2Seq
 from nmt.schema import check
-from nmt.search.align import Words, aligned
 from nmt.search.batching import batches
 from nmt.search.config import SearchConfig
+from nmt.search.control.choose import Choice
 from nmt.search.control.config import ControlConfig
 from nmt.search.control.insist import Insistence
 from nmt.search.control.length import bounds
 from nmt.search.control.request import Request
+from nmt.search.control.unknown import give_surfaces
 from nmt.search.feed import chunks
 from nmt.search.force import force
-from nmt.search.hypothesis import Hypothesis
 from nmt.search.length import Penalty, parse_penalty
 from nmt.search.part import Part, Task
 from nmt.search.solve import Solver
 from nmt.search.split import split_long
 from nmt.search.tags import Tags, tagged
 from nmt.search.translation import Candidate, Translation
+from nmt.search.written import Written
 from nmt.subwords.vocabulary import Vocabulary
-
-_UNSPACED = {"zh", "yue", "wuu", "lzh", "ja", "th", "lo", "km", "my", "bo", "dz"}  # written without spaces
 
 
 class Translator:
@@ -70,6 +68,7 @@ class Translator:
         tables = [module.weight.size(0) for module in model.modules() if isinstance(module, Learned)]
         self.positions = min(tables, default=None)
         self.solver = Solver(self.model, source_vocabulary, target_vocabulary, self.device)
+        self.written = Written(source_vocabulary, target_vocabulary, target_cleaner)
 
     def translate(self, lines: Iterable[str | Request], *, tag: str = "", **overrides: Any) -> list[str]:
         """The best translation of every line, as a list of texts: ``translate(["A man.", "Two dogs."], beam=1)``.
@@ -88,15 +87,31 @@ class Translator:
         n_best: int = 1,
         alignment: bool = False,
         tag: str = "",
+        first: int = 0,
         **overrides: Any,
     ) -> Iterator[Translation]:
         """A translation for every line, in order, as soon as `buffer_lines` lines are read or the input pauses.
 
         None among the lines says that the input pauses (see feed.live): what was read is then translated at once.
-        `alignment` tells for every word of a translation which source word it comes from (see align.py).
+        `alignment` tells for every word of a translation which source word it comes from (see align.py); `first` is
+        the number of the first line.
         Blank lines give empty text without asking the model. A Request asks for more than a line alone; `tag` is
         for lines without one. Raises NmtError for settings that do not fit, and for a tag that is missing or unknown.
         """
+        found = self.underway(lines, n_best=n_best, alignment=alignment, tag=tag, first=first, **overrides)
+        return (one for one in found if isinstance(one, Translation))
+
+    def underway(
+        self,
+        lines: Iterable[str | Request | None],
+        *,
+        n_best: int = 1,
+        alignment: bool = False,
+        tag: str = "",
+        first: int = 0,
+        **overrides: Any,
+    ) -> Iterator[Translation | int]:
+        """What `stream` gives, and now and then, before it, how many lines have been searched for."""
         if isinstance(lines, str | bytes):
             raise TypeError(f"lines is one {type(lines).__name__}, not a list of lines: translate([text])")
         settings = self._settings(overrides)
@@ -108,26 +123,28 @@ class Translator:
         requests = (Request(line) if isinstance(line, str) else line for line in lines)
         if tag:
             requests = (tagged(request, tag) for request in requests)
-        return self._stream(requests, n_best, alignment, settings, parse_penalty(settings.length_penalty))
+        return self._underway(requests, n_best, alignment, settings, parse_penalty(settings.length_penalty), first)
 
-    def _stream(
+    def _underway(
         self,
         requests: Iterable[Request | None],
         n_best: int,
         alignment: bool,
         settings: ControlConfig,
         penalty: Penalty,
-    ) -> Iterator[Translation]:
-        number = 0
+        number: int,
+    ) -> Iterator[Translation | int]:
         for chunk in chunks(requests, settings.buffer_lines):
             tasks = self._tasks(chunk, number, settings)
             parts = [part for task in tasks for part in task.parts]
-            self._solve(parts, n_best, settings, penalty)
-            if alignment:
+            for solved in self._solve(parts, n_best, settings, penalty):
+                yield number + len(chunk) * solved // len(parts)
+            looking = [part for task in tasks if alignment or task.marked for part in task.parts]
+            if looking:
                 with self._inference(settings):
-                    self.solver.look(parts, n_best, settings)
+                    self.solver.look(looking, n_best, settings)
             for task in tasks:
-                yield self._translation(task, n_best, penalty)
+                yield self.written.translation(task, n_best, penalty)
             number += len(chunk)
 
     def rescore(
@@ -159,7 +176,7 @@ class Translator:
         """What is to be done for each line: nothing, one search, or one for each part."""
         if strange := next((request for request in requests if not isinstance(request, Request)), None):
             raise TypeError(f"a line is a string; {strange!r} is {type(strange).__name__}")
-        tasks = [Task(first + i, request) for i, request in enumerate(requests)]
+        tasks = [Task.of(first + i, request) for i, request in enumerate(requests)]
         asked = [task for task in tasks if not is_blank(task.request.source)]
         texts = [self.source_cleaner.clean(_without_end(task.request.source)) for task in asked]
         most = (settings.max_source_tokens or self.max_source_tokens) - 1
@@ -169,6 +186,8 @@ class Translator:
             limit = max(most - len(lead), 1)
             parts = [ids] if len(ids) <= limit else split_long(text, limit, self.source_vocabulary.encode_many)
             task.parts = [self._part(part, own, task, lead) for part in parts if part]
+            if own.replace_unk:
+                give_surfaces(task.parts, self.source_vocabulary.pieces(text), self.source_vocabulary)
             self._ask(task)
             if len(parts) > 1:
                 task.caution(
@@ -188,8 +207,8 @@ class Translator:
         """What the line asks for, told to its parts: the beginning and the phrases of no source to the first."""
         request = task.request
         for i, part in enumerate(task.parts):
-            source = request.source if len(task.parts) == 1 else self._source_text(part.ids)
-            part.wishes = request.wishes(source, first=i == 0)
+            source = request.source if len(task.parts) == 1 else self._source_text(part.text_ids)
+            part.wishes, part.lm, part.shortlist = request.wishes(source, i == 0), request.lm, request.shortlist
         if task.parts and not is_blank(request.prefix):
             part, text = task.parts[0], self.target_cleaner.clean(request.prefix.rstrip())
             part.begins = one_line(self.target_cleaner.restore(text))
@@ -199,71 +218,25 @@ class Translator:
     def _source_text(self, ids: Sequence[int]) -> str:
         return self.source_cleaner.restore(self.source_vocabulary.decode(ids))
 
-    def _solve(self, parts: list[Part], n_best: int, settings: ControlConfig, penalty: Penalty) -> None:
+    def _solve(self, parts: list[Part], n_best: int, settings: ControlConfig, penalty: Penalty) -> Iterator[int]:
+        """Fill in the hypotheses of all parts; now and then, how many have been searched for."""
+        solved = 0
+        for batch, search in self.solver.batches(parts, n_best, settings, penalty):
+            with self._inference(settings):
+                search(batch)
+            solved += len(batch)
+            yield solved
         with self._inference(settings):
-            self.solver.solve(parts, n_best, settings, penalty)
             if asked := [part for part in parts if part.wishes]:
                 insist = Insistence(
                     self.target_vocabulary,
                     self.target_cleaner.clean,
-                    lambda ids: self._text([ids]),
+                    lambda found: self.written.text([found]),
                     lambda again, count: self.solver.solve(again, count, settings, penalty),
                 )
                 insist(asked, n_best, max(settings.beam, n_best))
-
-    def _translation(self, task: Task, n_best: int, penalty: Penalty) -> Translation:
-        source = task.request.source
-        if not task.parts:
-            return Translation(task.number, source, (Candidate("", 0.0, 0.0),), cautions=tuple(task.cautions))
-        count = min(n_best, *(len(part.hypotheses) for part in task.parts)) if len(task.parts) > 1 else n_best
-        ranked = zip(*(part.hypotheses[:count] for part in task.parts), strict=True)
-        candidates = [self._candidate(h, penalty) for h in ranked]
-        if task.parts[0].maps:
-            words = Words(source, [part.text_ids for part in task.parts], self.source_vocabulary)
-            candidates = [self._aligned(task, words, rank, candidate) for rank, candidate in enumerate(candidates)]
-        candidates.sort(key=lambda candidate: -candidate.score)
-        source_tokens = tuple(map(self.source_vocabulary.piece, task.ids))
-        for part in task.parts:
-            for problem in self._problems(part, count):
-                task.caution(problem)
-        return Translation(task.number, source, tuple(candidates), source_tokens, tuple(task.cautions))
-
-    def _aligned(self, task: Task, source: Words, rank: int, candidate: Candidate) -> Candidate:
-        """The candidate of the hypotheses at `rank`, with its words aligned to the source's."""
-        ids = [part.hypotheses[rank].ids for part in task.parts]
-        target = Words(candidate.text, ids, self.target_vocabulary)
-        return replace(candidate, alignment=aligned([part.maps[rank] for part in task.parts], source, target))
-
-    def _problems(self, part: Part, count: int) -> Iterable[str]:
-        """What any of the first `count` translations lacks of what was asked for, each once."""
-        if not part.wishes and not part.begins:
-            return []
-        texts = [self._text([found.ids]) for found in part.hypotheses[:count]]
-        problems = [f"in the translation, {problem}" for text in texts for problem in part.wishes.problems(text)]
-        if not all(text.startswith(part.begins) for text in texts):
-            problems.append(f"the translation does not begin with its prefix {part.begins!r}")
-        return dict.fromkeys(problems)
-
-    def _candidate(self, hypotheses: Sequence[Hypothesis], penalty: Penalty) -> Candidate:
-        """One translation from one hypothesis of each part of a line, nearly always one alone."""
-        ids = [token for h in hypotheses for token in h.ids]
-        gains = tuple(gain for h in hypotheses for gain in h.token_log_probabilities)
-        total = sum(h.log_probability for h in hypotheses)
-        return Candidate(
-            text=self._text([h.ids for h in hypotheses]),
-            score=hypotheses[0].score if len(hypotheses) == 1 else penalty.score(total, len(gains)),
-            log_probability=total,
-            tokens=tuple(map(self.target_vocabulary.piece, ids)),
-            token_log_probabilities=gains,
-            finished=all(h.finished for h in hypotheses),
-        )
-
-    def _text(self, parts: Sequence[Sequence[int]]) -> str:
-        """Ids as one line for readers, parts rejoined as their language joins sentences."""
-        texts = [self.target_vocabulary.decode(ids) for ids in parts]
-        unspaced = self.target_cleaner.language.replace("_", "-").split("-")[0].lower() in _UNSPACED
-        joiner = "" if unspaced and self.target_cleaner.moses is None else " "
-        return one_line(self.target_cleaner.restore(joiner.join(texts)))
+            if any(part.chosen for part in parts):
+                Choice(self.solver, settings, penalty, lambda found: self.written.text([found]))(parts, n_best)
 
     def _rescored(
         self, pairs: Sequence[tuple[str, str]], lead: list[int], settings: SearchConfig, penalty: Penalty

@@ -19,6 +19,8 @@ class Candidate:
     """Of every piece and, at last, of the end mark (of each part, where a line was split)."""
     finished: bool = True
     """False where the limit of length ended it, not the model."""
+    features: tuple[tuple[str, float], ...] = ()
+    """What else was weighed in `score`, by name."""
     alignment: tuple[tuple[int, int], ...] | None = None
     """Pairs of a source word and a target word that comes from it, from 0, where asked for."""
 
@@ -37,6 +39,9 @@ class Translation:
     """Subword pieces of the source, without end mark."""
     cautions: tuple[str, ...] = ()
     """What should be known about it, for instance that the line was split."""
+
+    markup: bool = False
+    """Whether the source and its translations hold tags and entities."""
 
     @property
     def best(self) -> Candidate:

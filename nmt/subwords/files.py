@@ -9,7 +9,7 @@ from pathlib import Path
 from nmt.corpus.clean import Cleaner
 from nmt.corpus.lines import is_blank, keep_apart, one_line, open_lines, read_lines
 from nmt.errors import DataError
-from nmt.events import Caution, Event, Progress
+from nmt.events import Caution, Event, Notice, Progress
 from nmt.subwords.vocabulary import Vocabulary
 
 
@@ -39,6 +39,36 @@ def encode_file(
     yield from _each_line(encode, source, output, on_bad_bytes, tally, "encode")
     if tally["unknown"]:
         yield Caution(f"{tally['unknown']:,} of {tally['pieces']:,} pieces are unknown to {vocabulary.path}")
+
+
+def estimate_file(
+    vocabulary: Vocabulary,
+    cleaner: Cleaner,
+    source: Path | str,
+    output: Path | str,
+    *,
+    order: int,
+    on_bad_bytes: str = "error",
+) -> Iterator[Event]:
+    """Write an n-gram model of the pieces of raw text as an ARPA file; blank lines don't count.
+
+    "-" is stdin or stdout. Raises DataError, also where there is no text, and OutputError.
+    """
+    from nmt.subwords.ngram import estimate
+
+    keep_apart(source, output)
+    tally: Counter[str] = Counter()
+    texts = (cleaner.clean(line) for line in read_lines(source, on_bad_bytes, tally) if not is_blank(line))
+    sentences = [vocabulary.encode(text) for text in texts]
+    if not sentences:
+        raise DataError(f"{'stdin' if str(source) == '-' else source}: holds no text", "name a file of sentences")
+    yield Notice(f"{len(sentences):,} sentences, {sum(map(len, sentences)):,} pieces")
+    pieces = [vocabulary.piece(i) for i in range(len(vocabulary))]
+    with open_lines(output) as out:
+        for line in estimate(sentences, pieces, order):
+            out.write(line)
+    if tally["bad bytes"]:
+        yield Caution(f"{tally['bad bytes']:,} bytes were not valid UTF-8; U+FFFD stands in their place")
 
 
 def decode_file(

@@ -11,6 +11,11 @@ from nmt.search.config import SearchConfig
 PER_LINE = frozenset(
     {
         "max_extra_tokens",
+        "diversity",
+        "coverage_penalty",
+        "lm_weight",
+        "unique_text",
+        "replace_unk",
         "min_length",
         "max_length",
         "min_length_ratio",
@@ -30,6 +35,12 @@ PER_LINE = frozenset(
 class ControlConfig(SearchConfig):
     """Settings of search and of the control over it. Lengths are subword tokens without the end mark."""
 
+    beam_groups: int = Field(1, ge=1)
+    """The beam is divided into this many groups, which differ from each other by `diversity`; 1 is plain search."""
+    diversity: float = Field(0.5, ge=0)
+    """What a token loses in a group's eyes for each hypothesis of an earlier group that took it at the same step."""
+    coverage_penalty: float = Field(0.0, ge=0)
+    """Weight of source coverage in the choice among the beam's translations: Wu et al. 2016, eq. 14; 0 is none."""
     min_length: int = Field(0, ge=0)
     """A translation has at least this many tokens."""
     max_length: int | None = Field(None, ge=1)
@@ -38,6 +49,12 @@ class ControlConfig(SearchConfig):
     """A translation has at least this many tokens for each source token, rounded up."""
     max_length_ratio: float | None = Field(None, gt=0)
     """A translation has at most this many tokens for each source token, rounded down, but one in any case."""
+    lm_weight: float = Field(0.2, ge=0)
+    """Weight of the log-probabilities of a language model, where one is given; 0 ignores it."""
+    unique_text: bool = False
+    """No two translations of a line have the same text; without, they differ as tokens."""
+    replace_unk: bool = False
+    """The unknown token may be chosen, and the source word that it looks at stands in its place."""
     no_repeat_ngram: int = Field(0, ge=0)
     """No sequence of this many tokens occurs twice; 0 allows repetitions."""
     repetition_penalty: float = Field(1.0, gt=0)
@@ -55,6 +72,8 @@ class ControlConfig(SearchConfig):
 
     @model_validator(mode="after")
     def _can_be_met(self) -> Self:
+        if self.beam % self.beam_groups:
+            raise ValueError(f"beam = {self.beam} is not a multiple of beam_groups = {self.beam_groups}")
         if self.max_length is not None and self.min_length > self.max_length:
             raise ValueError(f"min_length = {self.min_length} is more than max_length = {self.max_length}")
         if self.max_length_ratio is not None and self.min_length_ratio > self.max_length_ratio:

@@ -28,13 +28,13 @@ class Insistence:
         self,
         vocabulary: Vocabulary,
         clean: Callable[[str], str],
-        text_of: Callable[[Sequence[int]], str],
+        text_of: Callable[[Hypothesis], str],
         search: Callable[[list[Part], int], None],
     ) -> None:
         self.vocabulary, self.clean, self.text_of, self.search = vocabulary, clean, text_of, search
 
     def __call__(self, parts: Sequence[Part], n_best: int, beam: int) -> None:
-        """Search again for those of `parts` that need it, and keep of each the `n_best` best that will do.
+        """Search again for those of `parts` that need it, and keep of each the best that will do, as many as wanted.
 
         Where none will do, those that lack the least are kept.
         """
@@ -48,15 +48,15 @@ class Insistence:
             self.search([parts[i] for i in again], beam)
             for i in again:
                 pools[i] += [found for found in parts[i].hypotheses if found not in pools[i]]
-            open_ = [i for i in again if not any(self._served(parts[i], [found]) for found in parts[i].hypotheses)]
+            open_ = [i for i in again if not any(h.ids and self._served(parts[i], [h]) for h in parts[i].hypotheses)]
         for i in asked:
-            parts[i].hypotheses = self._chosen(parts[i], pools[i], n_best)
+            parts[i].hypotheses = self._chosen(parts[i], pools[i], parts[i].wanted(n_best))
 
     def _served(self, part: Part, found: Sequence[Hypothesis]) -> bool:
         return bool(found) and not any(self._problems(part, hypothesis) for hypothesis in found)
 
     def _problems(self, part: Part, found: Hypothesis) -> list[str]:
-        return part.wishes.problems(self.text_of(found.ids))
+        return part.wishes.problems(self.text_of(found))
 
     def _constrain(self, part: Part, pool: Sequence[Hypothesis]) -> bool:
         """Give `part` the constraints that its hypotheses show to be needed; False where there are no more."""

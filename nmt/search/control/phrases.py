@@ -34,7 +34,7 @@ def occurrences(phrase: str, text: str) -> int:
 
 def is_whole(text: str, start: int, end: int) -> bool:
     """Whether no word reaches over the edges of ``text[start:end]``."""
-    return not _joined(text, start) and not _joined(text, end)
+    return not is_joined(text, start) and not is_joined(text, end)
 
 
 def may_follow(piece: str) -> bool:
@@ -47,7 +47,7 @@ def may_follow(piece: str) -> bool:
     )
 
 
-def _joined(text: str, place: int) -> bool:
+def is_joined(text: str, place: int) -> bool:
     """Whether the characters before and after `place` belong to one word."""
     if not 0 < place < len(text):
         return False

@@ -11,7 +11,9 @@ from nmt.schema import check, nearest
 from nmt.search.control.config import PER_LINE, ControlConfig
 from nmt.search.control.glossary import Glossary
 from nmt.search.control.protect import Protector
+from nmt.search.control.shortlist import Lexicon
 from nmt.search.control.wishes import Wishes
+from nmt.subwords.ngram import NgramModel
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,12 @@ class Request:
     """Terms that must be translated in one way."""
     protector: Protector | None = None
     """What must stand in the translation exactly as often as in the source."""
+    lm: NgramModel | None = None
+    """A language model of the target, which weighs `lm_weight`."""
+    shortlist: Lexicon | None = None
+    """The target pieces that may stand in the translation are those which translate its source pieces."""
+    markup: bool = False
+    """The line holds tags and entities of XML or HTML: text is translated, and tags are carried over."""
     settings: Mapping[str, Any] = field(default_factory=dict)
     """The line's own values of what `PER_LINE` names."""
     tag: str = ""
@@ -42,7 +50,7 @@ class Request:
 
 
 def read_request(source: str, control: Any, place: str) -> Request:
-    """The request that a jsonl line's object `control` makes: prefix, require, forbid, and settings by their names.
+    """The request that a jsonl line's object `control` makes: what `Request` holds, and settings, by their names.
 
     Raises DataError, which names `place`, for an unknown name or a value of another kind.
     """
@@ -54,6 +62,7 @@ def read_request(source: str, control: Any, place: str) -> Request:
         "forbid": _texts,
         "tag": _text,
         "to": _text,
+        "markup": _truth,
     }
     known: dict[str, Any] = {}
     settings: dict[str, Any] = {}
@@ -90,3 +99,9 @@ def _texts(value: Any, place: str) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(isinstance(item, str) and item.strip() for item in value):
         raise DataError(f"{place} is not a list of texts", 'write ["...", "..."]')
     return tuple(_text(item, place).strip() for item in value)
+
+
+def _truth(value: Any, place: str) -> bool:
+    if not isinstance(value, bool):
+        raise DataError(f"{place} is neither true nor false", "write true")
+    return value

@@ -1,0 +1,140 @@
+"""Options of nmt translate that choose among the translations which the model offers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from .options import option
+
+if TYPE_CHECKING:
+    from nmt.search.control.rerank import Reorder
+    from nmt.search.translate import Translator
+
+CHOICE = "Choice among translations"
+
+Groups = Annotated[
+    int | None,
+    option(
+        "--beam-groups",
+        "--diverse-beam-groups",
+        min=1,
+        metavar="G",
+        panel=CHOICE,
+        help="Divide the beam into G groups that avoid each other's words: diverse beam search.",
+    ),
+]
+Diversity = Annotated[
+    float | None,
+    option(
+        "--diversity",
+        "--diverse-beam-strength",
+        min=0,
+        metavar="X",
+        panel=CHOICE,
+        help="What a token loses for each hypothesis of an earlier group that took it. Default: 0.5.",
+    ),
+]
+Coverage = Annotated[
+    float | None,
+    option(
+        "--coverage-penalty",
+        min=0,
+        metavar="B",
+        panel=CHOICE,
+        help="Of what the beam finds, prefer by this weight what looks at every source token; 0 is neutral.",
+    ),
+]
+Unique = Annotated[
+    bool,
+    option("--unique-text", metavar=None, panel=CHOICE, help="No two of the n best have the same text."),
+]
+LmFile = Annotated[
+    Path | None,
+    option(
+        "--lm",
+        metavar="FILE",
+        panel=CHOICE,
+        help="An ARPA file of target pieces, as nmt lm writes: its log-probabilities are added at every step.",
+    ),
+]
+LmWeight = Annotated[
+    float | None,
+    option("--lm-weight", min=0, metavar="W", panel=CHOICE, help="Weight of --lm's log-probabilities. Default: 0.2."),
+]
+ShortlistFile = Annotated[
+    Path | None,
+    option(
+        "--shortlist",
+        metavar="FILE",
+        panel=CHOICE,
+        help="Write only pieces that translate the source's, as nmt lexicon lists them, and the most frequent ones.",
+    ),
+]
+RescoreBy = Annotated[
+    list[Path] | None,
+    option(
+        "--rescore-by",
+        metavar="MODEL",
+        panel=CHOICE,
+        help="Order the n best by their scores plus those of this model, weighed; may repeat.",
+    ),
+]
+RescoreWeight = Annotated[
+    list[float] | None,
+    option(
+        "--rescore-weight",
+        "--weight",
+        metavar="W",
+        panel=CHOICE,
+        help="Weight of each --rescore-by, in their order. Default: 1.",
+    ),
+]
+Mbr = Annotated[
+    Literal["chrf"] | None,
+    option(
+        "--mbr",
+        metavar=None,
+        panel=CHOICE,
+        help="Of the n best or the samples, the first is the one most like all others: minimum Bayes risk.",
+    ),
+]
+
+
+def check_choice(
+    n_best: int, mbr: str | None, rescore_by: list[Path] | None, weights: list[float] | None, lm: bool, lm_weight: bool
+) -> None:
+    """Raises BadParameter for what would change nothing, or lacks a half."""
+    for name, asked in (("--mbr", mbr), ("--rescore-by", rescore_by)):
+        if asked and n_best == 1:
+            raise typer.BadParameter(f"{name} chooses among the translations that --n-best K asks for")
+    if weights and len(weights) != len(rescore_by or ()):
+        raise typer.BadParameter(f"{len(weights)} --rescore-weight for {len(rescore_by or ())} --rescore-by")
+    if lm_weight and not lm:
+        raise typer.BadParameter("--lm-weight would change nothing without --lm")
+
+
+def reorder(
+    mbr: str | None,
+    rescore_by: list[Path] | None,
+    weights: list[float] | None,
+    translator: Translator,
+    length_penalty: str | None,
+) -> Reorder:
+    """What puts the alternatives of a translation into the order asked for."""
+    from nmt.search.control.rerank import Rescoring, in_turn
+
+    steps: list[Reorder] = []
+    if rescore_by:
+        from nmt.checkpoint.load import load_translator
+
+        loaded = [load_translator(model, str(translator.device)) for model in rescore_by]
+        penalty = length_penalty or translator.settings.length_penalty
+        steps.append(Rescoring(list(zip(loaded, weights or [1.0] * len(loaded), strict=True)), penalty))
+    if mbr:
+        from nmt.score.mbr import Consensus
+
+        steps.append(Consensus())
+    return in_turn(*steps)

@@ -1,0 +1,140 @@
+"""nmt translate --resume: stopped anywhere and called again, the output is that of an unbroken job."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from search.models import learn_vocabulary, save_folder, sentences
+
+Command = Callable[..., Any]
+LINES = [*sentences(9, 6, seed=91), "", "bal ||| S-3\tkor", *sentences(3, 6, seed=92)]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("resume")
+    return save_folder(folder / "model", learn_vocabulary(folder))
+
+
+@pytest.fixture
+def text(tmp_path: Path) -> Path:
+    path = tmp_path / "in"
+    path.write_text("".join(f"{line}\n" for line in LINES), encoding="utf-8")
+    return path
+
+
+NUMBER = re.compile(rb"-?\d+\.\d+")
+FORMS = [[], ["--format", "jsonl"], ["--n-best", "3"], ["--format", "fairseq", "--n-best", "2", "--alignment"]]
+
+
+def same(one: bytes, other: bytes) -> bool:
+    """The same text; scores as far as float32 tells them."""
+    numbers = [[float(number) for number in NUMBER.findall(text)] for text in (one, other)]
+    return NUMBER.sub(b"", one) == NUMBER.sub(b"", other) and numbers[0] == pytest.approx(numbers[1], abs=1e-4)
+
+
+@pytest.mark.parametrize("options", FORMS, ids=lambda options: "-".join(options).strip("-") or "text")
+@settings(deadline=None, max_examples=4, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(share=st.floats(0, 1))
+def test_what_was_written_is_kept_and_the_rest_added(
+    nmt: Command, model: Path, text: Path, options: list[str], share: float
+) -> None:
+    folder = text.parent
+    for path in folder.glob("out*"):
+        path.unlink()
+    call = ["translate", model, "--input", text, "--quiet", *options, "--output"]
+    assert nmt(*call, folder / "whole").status == 0
+    whole = (folder / "whole").read_bytes()
+    assert nmt(*call, folder / "out", "--resume").status == 0
+    assert (folder / "out").read_bytes() == whole
+    (folder / "out").unlink()
+    (folder / "out.partial").write_bytes(whole[: round(share * len(whole))])  # a job that was killed
+    assert nmt(*call, folder / "out", "--resume").status == 0
+    assert same((folder / "out").read_bytes(), whole)
+    assert not (folder / "out.partial").exists()
+
+
+def test_the_same_call_again_finds_nothing_to_do(nmt: Command, model: Path, text: Path) -> None:
+    call = ["translate", model, "--input", text, "--output", text.parent / "out.gz", "--resume"]
+    nmt(*call)
+    before = (text.parent / "out.gz").stat().st_mtime_ns
+    ended = nmt(*call, "--batch-tokens", "50", "--threads", "1")
+    assert (ended.status, ended.out) == (0, "")
+    assert "whole already" in ended.err
+    assert (text.parent / "out.gz").stat().st_mtime_ns == before
+    assert gzip.decompress((text.parent / "out.gz").read_bytes()).count(b"\n") == len(LINES)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [(["--beam", "2"], "beam = None; now it is 2"), (["--n-best", "2"], "n_best"), (["--markup"], "markup")],
+)
+def test_other_settings_are_refused_and_named(
+    nmt: Command, model: Path, text: Path, change: list[str], words: str
+) -> None:
+    call = ["translate", model, "--input", text, "--output", text.parent / "out", "--resume"]
+    nmt(*call)
+    (text.parent / "out").rename(text.parent / "out.partial")
+    ended = nmt(*call, *change)
+    assert ended.status == 1
+    assert words in ended.err or "n_best" in words
+    assert (text.parent / "out.partial").exists()
+
+
+def test_another_input_or_an_output_of_unknown_origin_is_refused(nmt: Command, model: Path, text: Path) -> None:
+    out = text.parent / "out"
+    call = ["translate", model, "--input", text, "--output", out, "--resume"]
+    out.write_text("bal\n")
+    ended = nmt(*call)
+    assert ended.status == 1
+    assert "no out.resume.json" in ended.err
+    assert out.read_text() == "bal\n"
+    out.unlink()
+    nmt(*call)
+    out.rename(out.with_name("out.partial"))
+    text.write_text("bal\n")
+    ended = nmt(*call)
+    assert ended.status == 1
+    assert "input = " in ended.err
+
+
+def test_more_lines_than_the_input_has_are_refused(nmt: Command, model: Path, text: Path) -> None:
+    out = text.parent / "out"
+    call = ["translate", model, "--input", text, "--output", out, "--resume"]
+    nmt(*call)
+    (text.parent / "out.partial").write_bytes(out.read_bytes() + b"more\n")
+    out.unlink()
+    ended = nmt(*call)
+    assert ended.status == 1
+    assert f"holds {len(LINES) + 1} lines; the input has {len(LINES)}" in ended.err
+
+
+@pytest.mark.slow
+def test_a_killed_job_goes_on(model: Path, tmp_path: Path, nmt: Command) -> None:
+    (tmp_path / "in").write_text("".join(f"{line}\n" for line in sentences(3000, 8, seed=5)))
+    call = ["translate", str(model), "--input", str(tmp_path / "in"), "--beam", "1", "--buffer", "50", "--output"]
+    command = [sys.executable, "-m", "nmt", *call, str(tmp_path / "out"), "--resume", "--threads", "1"]
+    with subprocess.Popen(command, env=os.environ | {"LC_ALL": "C"}) as process:
+        partial = tmp_path / "out.partial"
+        while not partial.exists() or partial.stat().st_size < 2000:
+            assert process.poll() is None
+            time.sleep(0.05)
+        process.send_signal(signal.SIGKILL)
+    assert not (tmp_path / "out").exists()
+    assert "beam" in json.loads((tmp_path / "out.resume.json").read_text())
+    assert nmt(*call, tmp_path / "out", "--resume").status == 0
+    assert nmt(*call, tmp_path / "whole").status == 0
+    assert (tmp_path / "out").read_bytes() == (tmp_path / "whole").read_bytes()
