@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad as pad_columns
 
-from nmt.model.seq2seq import State, reorder, select
+from nmt.model.seq2seq import State
 from nmt.search.candidates import best_continuations, log_probabilities
 from nmt.search.control.core import Constraints
 from nmt.search.greedy import greedy
@@ -93,8 +93,8 @@ def beam_search(
         beams.finish(ending)
         staying_S = beams.keep(chosen)
         if staying_S is not None:
-            state, chosen = select(state, staying_S), chosen.of(staying_S)
-        state = replace(reorder(state, rows(chosen.parent_SN, state.beams)), beams=beams.width)
+            state, chosen = state.select(staying_S), chosen.of(staying_S)
+        state = replace(state.reorder(rows(chosen.parent_SN, state.beams)), beams=beams.width)
         last_R = chosen.token_SN.flatten()
     return beams.best_first()
 

@@ -27,7 +27,7 @@ class SearchConfig(Config):
     """Most lines of one batch, beside batch_tokens."""
     buffer_lines: Count = Field(1024, ge=1)
     """Lines read ahead so that sentences of similar length share a batch; input that pauses is translated at once."""
-    precision: Literal["float32", "bfloat16"] = "float32"
+    precision: Literal["float32", "bfloat16", "int8"] = "float32"
     """Arithmetic of the model while translating."""
 
     @field_validator("length_penalty")

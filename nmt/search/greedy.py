@@ -11,7 +11,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from nmt.model.seq2seq import State, select
+from nmt.model.seq2seq import State
 from nmt.search.candidates import next_tokens
 from nmt.search.control.core import Constraints
 from nmt.search.hypothesis import Hypothesis
@@ -59,7 +59,7 @@ def greedy(
         if len(staying) < len(going_on):
             staying_S = torch.tensor(staying, dtype=torch.long, device=device)
             going_on = [going_on[place] for place in staying]
-            state, last_S = select(state, staying_S), last_S[staying_S]
+            state, last_S = state.select(staying_S), last_S[staying_S]
         length += 1
     return [
         [Hypothesis(tuple(i), sum(g), penalty.score(sum(g), len(g)), tuple(g), f)]

@@ -9,7 +9,8 @@ from functools import cached_property
 import torch
 
 from nmt.batches.batch import collate, collate_source
-from nmt.model.seq2seq import Seq2Seq
+from nmt.model.inference.build import Engine
+from nmt.model.seq2seq import Seq2Seq, Stepper
 from nmt.search.align import attention_BTS
 from nmt.search.batching import batches
 from nmt.search.beam import search
@@ -38,6 +39,7 @@ class Solver:
 
     def solve(self, parts: Iterable[Part], n_best: int, settings: SearchConfig, penalty: Penalty) -> None:
         """Fill in the hypotheses of all parts, those of similar length together; more than `n_best` may come."""
+        stepper = self.engine(settings.precision)
         kinds: dict[tuple[bool, int], list[Part]] = {}
         for part in sorted(parts, key=lambda part: -len(part.ids)):
             kinds.setdefault((part.settings.sample, self._width(part, settings)), []).append(part)
@@ -46,11 +48,11 @@ class Solver:
             widest = min(widest, settings.batch_lines or widest)
             for batch in batches(alike, lambda part: len(part.ids) + 1, settings.batch_tokens, widest):
                 if sampled:
-                    found = self._sample(batch, n_best, penalty)
+                    found = self._sample(stepper, batch, n_best, penalty)
                 elif width:
-                    found = self._grid(batch, width, n_best, penalty)
+                    found = self._grid(stepper, batch, width, n_best, penalty)
                 else:
-                    found = self._search(batch, min(n_best, settings.beam), settings, penalty)
+                    found = self._search(stepper, batch, min(n_best, settings.beam), settings, penalty)
                 for part, hypotheses in zip(batch, found, strict=True):
                     part.hypotheses = hypotheses
 
@@ -84,11 +86,11 @@ class Solver:
         return min(settings.beam + tokens, max(settings.beam, _WIDEST_GRID)) if tokens else 0
 
     def _search(
-        self, parts: Sequence[Part], n_best: int, settings: SearchConfig, penalty: Penalty
+        self, stepper: Stepper, parts: Sequence[Part], n_best: int, settings: SearchConfig, penalty: Penalty
     ) -> list[list[Hypothesis]]:
         return search(
-            self.model.step,
-            self.model.start(*self._encoded(parts)),
+            stepper.step,
+            stepper.start(*self._encoded(stepper, parts)),
             bos=self.target.bos,
             eos=self.target.eos,
             pad=self.target.pad,
@@ -100,11 +102,11 @@ class Solver:
             constraints=constraints_of(parts, self.target.eos, self.device),
         )
 
-    def _sample(self, parts: Sequence[Part], count: int, penalty: Penalty) -> list[list[Hypothesis]]:
+    def _sample(self, stepper: Stepper, parts: Sequence[Part], count: int, penalty: Penalty) -> list[list[Hypothesis]]:
         marks = self.target
         return sample(
-            self.model.step,
-            self.model.start(*self._encoded(parts), beams=count),
+            stepper.step,
+            stepper.start(*self._encoded(stepper, parts), beams=count),
             bos=marks.bos,
             eos=marks.eos,
             banned=[marks.pad, marks.unk, marks.bos, *marks.tags.values()],
@@ -114,11 +116,13 @@ class Solver:
             constraints=constraints_of(parts, marks.eos, self.device),
         )
 
-    def _grid(self, parts: Sequence[Part], width: int, n_best: int, penalty: Penalty) -> list[list[Hypothesis]]:
+    def _grid(
+        self, stepper: Stepper, parts: Sequence[Part], width: int, n_best: int, penalty: Penalty
+    ) -> list[list[Hypothesis]]:
         marks = self.target
         return grid_search(
-            self.model.step,
-            self.model.start(*self._encoded(parts)),
+            stepper.step,
+            stepper.start(*self._encoded(stepper, parts)),
             bos=marks.bos,
             eos=marks.eos,
             banned=[marks.pad, marks.unk, marks.bos, *marks.tags.values()],
@@ -132,13 +136,18 @@ class Solver:
         )
 
     @cached_property
+    def engine(self) -> Engine:
+        """The model in the form that translates."""
+        return Engine(self.model)
+
+    @cached_property
     def _follow_V(self) -> torch.Tensor:
         """True for the tokens that may stand after a whole phrase: none that would go on with it."""
         ends = [i == self.target.eos or may_follow(self.target.piece(i)) for i in range(len(self.target))]
         return torch.tensor(ends, device=self.device)
 
-    def _encoded(self, parts: Sequence[Part]) -> tuple[torch.Tensor, torch.Tensor]:
+    def _encoded(self, stepper: Stepper, parts: Sequence[Part]) -> tuple[torch.Tensor, torch.Tensor]:
         """The memory of the sources, and which of its places are real."""
         src_BS, keep_BS = collate_source([part.ids for part in parts], eos=self.source.eos, pad=self.source.pad)
         keep_BS = keep_BS.to(self.device)
-        return self.model.encode(src_BS.to(self.device), keep_BS), keep_BS
+        return stepper.encode(src_BS.to(self.device), keep_BS), keep_BS

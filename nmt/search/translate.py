@@ -124,7 +124,7 @@ class Translator:
             parts = [part for task in tasks for part in task.parts]
             self._solve(parts, n_best, settings, penalty)
             if alignment:
-                with self._inference(settings):
+                with self._inference(settings.precision):
                     self.solver.look(parts, n_best, settings)
             for task in tasks:
                 yield self._translation(task, n_best, penalty)
@@ -200,7 +200,7 @@ class Translator:
         return self.source_cleaner.restore(self.source_vocabulary.decode(ids))
 
     def _solve(self, parts: list[Part], n_best: int, settings: ControlConfig, penalty: Penalty) -> None:
-        with self._inference(settings):
+        with self._inference():
             self.solver.solve(parts, n_best, settings, penalty)
             if asked := [part for part in parts if part.wishes]:
                 insist = Insistence(
@@ -275,7 +275,7 @@ class Translator:
         order = sorted(range(len(pairs)), key=lambda i: -max(len(sources[i]), len(targets[i])))
         order = [i for i in order if not (is_blank(pairs[i][0]) and is_blank(pairs[i][1]))]
         gains: dict[int, list[float]] = {}
-        with self._inference(settings):
+        with self._inference(settings.precision):
             for rows in batches(
                 order, lambda i: max(len(sources[i]), len(targets[i])) + 1, settings.batch_tokens, len(order)
             ):
@@ -299,11 +299,11 @@ class Translator:
             yield Candidate(target, penalty.score(total, len(gains[i])), total, tokens, tuple(gains[i]), whole)
 
     @contextmanager
-    def _inference(self, settings: SearchConfig) -> Iterator[None]:
+    def _inference(self, precision: str = "float32") -> Iterator[None]:
         """No gradients, no dropout, the precision asked for; the model is left as it was."""
         training = self.model.training
         self.model.eval()
-        bfloat16 = torch.autocast(self.device.type, torch.bfloat16, enabled=settings.precision == "bfloat16")
+        bfloat16 = torch.autocast(self.device.type, torch.bfloat16, enabled=precision == "bfloat16")
         try:
             with torch.inference_mode(), bfloat16:
                 yield

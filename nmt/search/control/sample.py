@@ -13,7 +13,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from nmt.model.seq2seq import State, select
+from nmt.model.seq2seq import State
 from nmt.search.candidates import next_tokens
 from nmt.search.control.core import Constraints
 from nmt.search.hypothesis import Hypothesis
@@ -66,7 +66,7 @@ def sample(
         if staying is not None:
             staying_S = torch.tensor(staying, dtype=torch.long, device=device)
             rows_R = (staying_S[:, None] * state.beams + torch.arange(state.beams, device=device)).flatten()
-            state, last_R = select(state, staying_S), last_R[rows_R]
+            state, last_R = state.select(staying_S), last_R[rows_R]
     return written.best_first(penalty)
 
 
