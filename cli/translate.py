@@ -116,8 +116,23 @@ Buffer = Annotated[
     ),
 ]
 Precision = Annotated[
-    Optional[Literal["float32", "bfloat16"]],  # noqa: UP045
-    typer.Option("--precision", show_default=False, help="Arithmetic of the model. Otherwise the model's setting."),
+    Optional[Literal["auto", "float32", "bfloat16", "int8"]],  # noqa: UP045
+    typer.Option(
+        "--precision",
+        show_default=False,
+        help="Arithmetic of the model: bfloat16 and int8 are faster and round, auto is the fastest on this machine. "
+        "Otherwise the model's setting.",
+    ),
+]
+Workers = Annotated[
+    Optional[int],  # noqa: UP045
+    typer.Option(
+        "--workers",
+        min=1,
+        metavar="N",
+        show_default=False,
+        help="Batches computed at the same time, on their share of the threads; otherwise one a thread.",
+    ),
 ]
 
 
@@ -162,6 +177,7 @@ def translate(
     on_bad_bytes: OnBadBytes = "error",
     device: Device = "auto",
     threads: Threads = None,
+    workers: Workers = None,
     quiet: Quiet = False,
 ) -> None:
     """Translate raw text with MODEL, line for line; several models of one vocabulary average their probabilities.
@@ -210,6 +226,7 @@ def translate(
             batch_lines=batch_lines,
             buffer_lines=buffer,
             precision=precision,
+            workers=workers,
             min_length=min_length,
             max_length=max_length,
             min_length_ratio=min_length_ratio,

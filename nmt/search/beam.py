@@ -23,6 +23,7 @@ from torch import Tensor
 from torch.nn.functional import pad as pad_columns
 
 from nmt.model.seq2seq import State
+from nmt.search.batching import close_ranks
 from nmt.search.candidates import best_continuations, log_probabilities
 from nmt.search.control.core import Constraints
 from nmt.search.greedy import greedy
@@ -105,13 +106,6 @@ def rows(place_SN: Tensor, beams: int) -> Tensor:
         return torch.arange(place_SN.size(0), device=place_SN.device).repeat_interleave(place_SN.size(1))
     first_S1 = torch.arange(0, place_SN.size(0) * beams, beams, device=place_SN.device)[:, None]
     return (first_S1 + place_SN).flatten()
-
-
-def close_ranks(going_on: Sequence[bool]) -> list[int]:
-    """The places of those that go on, in an order in which few move: the last ones fill the holes that others left."""
-    count = sum(going_on)
-    movers = (place for place in range(len(going_on) - 1, count - 1, -1) if going_on[place])
-    return [place if going_on[place] else next(movers) for place in range(count)]
 
 
 @dataclass(frozen=True)

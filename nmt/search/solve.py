@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -16,16 +16,37 @@ from nmt.search.batching import batches
 from nmt.search.beam import search
 from nmt.search.config import SearchConfig
 from nmt.search.control.build import constraints_of
+from nmt.search.control.config import ControlConfig
 from nmt.search.control.grid import grid_search
 from nmt.search.control.phrases import may_follow
 from nmt.search.control.sample import sample
 from nmt.search.hypothesis import Hypothesis
 from nmt.search.length import Penalty
 from nmt.search.part import Part
+from nmt.search.threads import side_by_side
 from nmt.subwords.vocabulary import Vocabulary
 
 _LOGITS = 1 << 25  # most numbers in the logits of one step, so that short sentences don't make endless batches
 _WIDEST_GRID = 48  # most hypotheses of a line with required phrases, unless its beam is wider by itself
+_ROWS = int(
+    __import__("os").environ.get("ROWS", "256")
+)  # most hypotheses of a batch on a processor, whose caches then hold the logits
+
+
+def _fair(lines: int, workers: int | None) -> int:
+    """Lines of a batch so that none of the workers waits long for the last; no batch is made small for that alone."""
+    workers = workers or torch.get_num_threads()
+    return max(-(-lines // (4 * workers)), 16) if workers > 1 else lines
+
+
+@dataclass(frozen=True)
+class _Job:
+    """Parts that share a batch, and the search that they need."""
+
+    parts: Sequence[Part]
+    sampled: bool
+    width: int
+    """Of the beam for required phrases; 0 where none are."""
 
 
 @dataclass(frozen=True)
@@ -37,24 +58,35 @@ class Solver:
     target: Vocabulary
     device: torch.device
 
-    def solve(self, parts: Iterable[Part], n_best: int, settings: SearchConfig, penalty: Penalty) -> None:
+    def solve(self, parts: Iterable[Part], n_best: int, settings: ControlConfig, penalty: Penalty) -> None:
         """Fill in the hypotheses of all parts, those of similar length together; more than `n_best` may come."""
         stepper = self.engine(settings.precision)
+
+        def work(job: _Job) -> None:
+            if job.sampled:
+                found = self._sample(stepper, job.parts, n_best, penalty)
+            elif job.width:
+                found = self._grid(stepper, job.parts, job.width, n_best, penalty)
+            else:
+                found = self._search(stepper, job.parts, min(n_best, settings.beam), settings, penalty)
+            for part, hypotheses in zip(job.parts, found, strict=True):
+                part.hypotheses = hypotheses
+
+        side_by_side(work, list(self._jobs(parts, n_best, settings)), settings.workers)
+
+    def _jobs(self, parts: Iterable[Part], n_best: int, settings: ControlConfig) -> Iterator[_Job]:
+        """The batches, longest first within each kind of search."""
         kinds: dict[tuple[bool, int], list[Part]] = {}
         for part in sorted(parts, key=lambda part: -len(part.ids)):
             kinds.setdefault((part.settings.sample, self._width(part, settings)), []).append(part)
         for (sampled, width), alike in kinds.items():
-            widest = max(_LOGITS // ((n_best if sampled else width or settings.beam) * len(self.target)), 1)
+            rows = n_best if sampled else width or settings.beam
+            widest = max(_LOGITS // (rows * len(self.target)), 1)
+            if self.device.type == "cpu":
+                widest = min(widest, max(_ROWS // rows, 1), _fair(len(alike), settings.workers))
             widest = min(widest, settings.batch_lines or widest)
             for batch in batches(alike, lambda part: len(part.ids) + 1, settings.batch_tokens, widest):
-                if sampled:
-                    found = self._sample(stepper, batch, n_best, penalty)
-                elif width:
-                    found = self._grid(stepper, batch, width, n_best, penalty)
-                else:
-                    found = self._search(stepper, batch, min(n_best, settings.beam), settings, penalty)
-                for part, hypotheses in zip(batch, found, strict=True):
-                    part.hypotheses = hypotheses
+                yield _Job(batch, sampled, width)
 
     def look(self, parts: Sequence[Part], count: int, settings: SearchConfig) -> None:
         """Fill in the maps of the first `count` hypotheses of all parts."""
@@ -138,7 +170,7 @@ class Solver:
     @cached_property
     def engine(self) -> Engine:
         """The model in the form that translates."""
-        return Engine(self.model)
+        return Engine(self.model, self.device)
 
     @cached_property
     def _follow_V(self) -> torch.Tensor:

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from search.tables import BOS, EOS, FIRST, PAD, UNK, scripted, start, stepper
 from torch import Tensor
 
-from nmt.search.beam import close_ranks, search
+from nmt.search.batching import close_ranks
+from nmt.search.beam import search
 from nmt.search.hypothesis import Hypothesis
 from nmt.search.length import Penalty, parse_penalty
 

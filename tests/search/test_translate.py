@@ -52,6 +52,17 @@ def test_batches_and_buffers_change_nothing(
 
 
 @pytest.mark.parametrize("beam", [1, 4])
+@pytest.mark.parametrize("precision", ["float32", "bfloat16", "int8", "auto"])
+def test_workers_and_batches_change_nothing_in_any_precision(
+    random_translator: Translator, mixed: list[str], precision: str, beam: int
+) -> None:
+    usual = list(random_translator.stream(mixed, beam=beam, precision=precision, workers=1))
+    for how in ({"workers": 2}, {"workers": 3, "batch_lines": 5}, {"batch_tokens": 1}):
+        other = list(random_translator.stream(mixed, beam=beam, precision=precision, **how))
+        assert all(map(same, usual, other))
+
+
+@pytest.mark.parametrize("beam", [1, 4])
 def test_order_and_neighbours_change_nothing(random_translator: Translator, mixed: list[str], beam: int) -> None:
     usual = list(random_translator.stream(mixed, beam=beam))
     backwards = list(random_translator.stream(mixed[::-1], beam=beam))[::-1]
@@ -303,7 +314,16 @@ def test_lines_read_by_a_thread_are_translated_alike(random_translator: Translat
     assert random_translator.translate(live(lines)) == random_translator.translate(lines)  # type: ignore[arg-type]
 
 
-def test_bfloat16_is_close_and_the_default_exact(random_translator: Translator) -> None:
+@pytest.mark.parametrize("precision", ["bfloat16", "int8"])
+def test_reduced_precision_is_close_and_the_default_exact(random_translator: Translator, precision: str) -> None:
+    lines = sentences(30, seed=6)
+    exact, rough = (list(random_translator.stream(lines, precision=p)) for p in ("float32", precision))
+    close = [abs(a.best.score - b.best.score) < 0.1 * abs(a.best.score) for a, b in zip(exact, rough, strict=True)]
+    assert sum(close) >= 27
+    assert any(a.best.score != b.best.score for a, b in zip(exact, rough, strict=True))
+
+
+def test_bfloat16_scores_are_close(random_translator: Translator) -> None:
     (exact,) = random_translator.rescore(["bal kor"], ["dem"])
     (rough,) = random_translator.rescore(["bal kor"], ["dem"], precision="bfloat16")
     assert rough.score == pytest.approx(exact.score, rel=0.1)

@@ -2,29 +2,39 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import torch
 from torch import Tensor
 
+from nmt.model.inference.hardware import fastest
 from nmt.model.inference.linear import Arithmetic
 from nmt.model.inference.transformer import FastTransformer
 from nmt.model.seq2seq import Seq2Seq, State, Stepper
+from nmt.model.transformer import Transformer
 
 
 class Engine:
-    """Keeps the inference form of a model, and makes it anew when a weight has changed since."""
+    """Keeps the inference form of a model, and makes it anew when a weight has changed since, or may learn."""
 
-    def __init__(self, model: Seq2Seq) -> None:
-        self.model = model
+    def __init__(self, model: Seq2Seq, device: torch.device) -> None:
+        self.model, self.device = model, device
         self.made_of: object = None
         self.made: FastTransformer | None = None
 
-    def __call__(self, arithmetic: Arithmetic) -> Stepper:
-        """The form for this arithmetic: the model itself where none is known, in float32 if it should be int8."""
+    def __call__(self, precision: str) -> Stepper:
+        """The form for this precision, "auto" the fastest: the model itself where no form of it is known.
+
+        It then computes in bfloat16 if it should, else in float32.
+        """
+        arithmetic = cast(Arithmetic, fastest(self.device) if precision == "auto" else precision)
         if not FastTransformer.fits(self.model):
             return Cast(self.model) if arithmetic == "bfloat16" else self.model
-        now = arithmetic, [(weight.data_ptr(), weight._version) for weight in self.model.parameters()]
-        if self.made is None or now != self.made_of:
-            self.made, self.made_of = FastTransformer(self.model, arithmetic), now
+        weights = list(self.model.parameters())
+        now = arithmetic, [(weight.data_ptr(), weight._version) for weight in weights]
+        learning = any(weight.requires_grad for weight in weights)  # fused optimizers change weights without a trace
+        if self.made is None or now != self.made_of or learning:
+            self.made, self.made_of = FastTransformer(cast(Transformer, self.model), arithmetic), now
         return self.made
 
 

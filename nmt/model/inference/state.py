@@ -1,6 +1,7 @@
 """What an inference decoder remembers: caches that are written in place and never put into another order.
 
-S sentences · P hypotheses of each · R rows: sentences × hypotheses · U places used of a cache · C numbers a place
+S sentences · P hypotheses of each · R rows: sentences × hypotheses · N layers · 2 keys and values · H heads
+E width of a head · L source · U places used of a cache
 """
 
 from __future__ import annotations
@@ -18,18 +19,16 @@ from nmt.model.seq2seq import State
 class Cached(State):
     """Keys and values of all tokens that any hypothesis of a sentence has read, in the order in which they came.
 
-    A hypothesis that goes on from another copies none of them: a bias hides from it what is not of its own past, and
-    that alone is put into another order. A step writes into the caches, so that the state before it is used up.
+    A hypothesis that goes on from another copies none of them: a bias, the only tensor among `rows`, hides from it
+    what is not of its own past, and that alone is put into another order. `rows` is empty as long as nothing needs
+    hiding. A step writes into the cache, so that the state before it is used up.
     """
 
-    caches: tuple[Tensor, ...] = ()
-    """For each layer keys and values as SUC, with room for more places behind the `used` ones."""
+    memory_N2SHLE: Tensor = torch.empty(0)
+    """Keys and values of the source, for each layer."""
+    cache_N2SHUE: Tensor = torch.empty(0)
+    """Keys and values of what was written, with room for more places behind the `used` ones."""
     used: int = 0
-
-    @property
-    def bias_RU(self) -> Tensor | None:
-        """What hides others' pasts; None as long as nobody has another past."""
-        return self.rows[0] if self.rows else None
 
     def reorder(self, index_R: Tensor) -> Cached:
         """Row r goes on from row `index_R[r]` of the same sentence."""
@@ -40,44 +39,41 @@ class Cached(State):
         rows_R = index_S
         if self.beams > 1:
             rows_R = (index_S[:, None] * self.beams + torch.arange(self.beams)).flatten()
-        places_M, sources_M = _moves(index_S)
-        in_place = not len(places_M) or int(sources_M.min()) >= len(index_S)
-
-        def chosen(tensor: Tensor) -> Tensor:
-            if not in_place:
-                return tensor.index_select(0, index_S)
-            if len(places_M):
-                tensor[places_M] = tensor[sources_M]
-            return tensor[: len(index_S)]
-
         return replace(
             self,
-            sentences=tuple(map(chosen, self.sentences)),
-            caches=tuple(map(chosen, self.caches)),
+            sentences=tuple(tensor.index_select(0, index_S) for tensor in self.sentences),
             rows=tuple(bias_RU.index_select(0, rows_R) for bias_RU in self.rows),
+            memory_N2SHLE=_chosen(self.memory_N2SHLE, index_S, self.memory_N2SHLE.size(4)),
+            cache_N2SHUE=_chosen(self.cache_N2SHUE, index_S, self.used),
         )
 
-    def with_room(self, source: int) -> tuple[Tensor, ...]:
-        """The caches with room for one more token of every hypothesis: at first for as many as the source has."""
-        sentences, size, width = self.caches[0].shape
-        if self.used + self.beams <= size:
-            return self.caches
-        size = max(self.used + self.beams * (source + 8), size * 3 // 2)
-        larger = tuple(cache_SUC.new_empty(sentences, size, width) for cache_SUC in self.caches)
-        for new, old in zip(larger, self.caches, strict=True):
-            new[:, : self.used] = old[:, : self.used]
+    def with_room(self) -> Tensor:
+        """The cache with room for one more token of every hypothesis: at first for as many as the source has."""
+        old, needed = self.cache_N2SHUE, self.used + self.beams
+        if needed <= old.size(4):
+            return old
+        source = self.memory_N2SHLE.size(4)
+        larger = old.new_empty(
+            *old.shape[:4], max(self.used + self.beams * (source + 8), old.size(4) * 3 // 2), old.size(5)
+        )
+        larger[..., : self.used, :] = old[..., : self.used, :]
         return larger
 
     def own_past(self, rows: int) -> Tensor | None:
-        """The bias over all places, those of the next token included, which each hypothesis alone can see."""
+        """The bias_RU of all places, those of the next token included, which each hypothesis alone can see."""
         if self.beams == 1:
             return None
-        past_RU = self.bias_RU if self.bias_RU is not None else torch.zeros(rows, self.used)
+        past_RU = self.rows[0] if self.rows else torch.zeros(rows, self.used)
         own_PP = torch.full((self.beams, self.beams), MASKED).fill_diagonal_(0)
         return torch.cat([past_RU, own_PP.repeat(rows // self.beams, 1)], 1)
 
 
-def _moves(index_S: Tensor) -> tuple[Tensor, Tensor]:
-    """Places whose sentence changes, and where their new one stands."""
+def _chosen(x_N2SHUE: Tensor, index_S: Tensor, used: int) -> Tensor:
+    """The sentences at `index_S`; only the `used` places of those that move are copied."""
     places_M = (index_S != torch.arange(len(index_S))).nonzero().flatten()
-    return places_M, index_S[places_M]
+    sources_M = index_S[places_M]
+    if len(places_M) and int(sources_M.min()) < len(index_S):
+        return x_N2SHUE.index_select(2, index_S)
+    for place, source in zip(places_M.tolist(), sources_M.tolist(), strict=True):
+        x_N2SHUE[:, :, place, :, :used] = x_N2SHUE[:, :, source, :, :used]
+    return x_N2SHUE[:, :, : len(index_S)]

@@ -1,23 +1,27 @@
 """The Transformer for inference on a processor: fewer and larger products, caches that stay where they are.
 
 S sentences · L source · R rows while stepping: sentences × hypotheses · P hypotheses of a sentence · D width
-H heads · E width of a head · U places used of a cache · C width of keys and values together · V vocabulary
+N layers · 2 keys and values · H heads · E width of a head · M sentences × heads · U places used of a cache
+V vocabulary · 1 broadcast
 """
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor
-from torch.nn.functional import layer_norm, scaled_dot_product_attention
+from torch.nn.functional import pad
 
 from nmt.model.attention.core import Attention, hide
 from nmt.model.attention.dot import DotAttention
-from nmt.model.inference.linear import Arithmetic, Linear, pack
+from nmt.model.inference.attention import FEWEST, Projections, for_heads, mix
+from nmt.model.inference.linear import Arithmetic, pack
 from nmt.model.inference.state import Cached
 from nmt.model.layers import DecoderLayer, EncoderLayer, FeedForward, Residual
 from nmt.model.position.core import Position
 from nmt.model.seq2seq import State
-from nmt.model.transformer import Side, Transformer
+from nmt.model.transformer import Transformer
+
+_BLOCK = 512  # source tokens whose states stay in the processor's caches
 
 
 class FastTransformer:
@@ -30,56 +34,75 @@ class FastTransformer:
         self.encoder_side, self.decoder_side = model.encoder, model.decoder
         self.encoder = [_EncoderLayer(layer, arithmetic) for layer in model.encoder.layers]
         self.decoder = [_DecoderLayer(layer, arithmetic) for layer in model.decoder.layers]
-        self.encoder_norm, self.decoder_norm = _Norm.last(model.encoder), _Norm.last(model.decoder)
+        self.encoder_norm, self.decoder_norm = _Norm(model.encoder.norm), _Norm(model.decoder.norm)
         crosses = [layer.cross_attention for layer in model.decoder.layers]
         weights = [weight for cross in crosses for weight in (cross.key.weight, cross.value.weight)]
         self.remember = pack(torch.cat(weights), None, arithmetic)
-        self.widths = [cross.key.weight.size(0) + cross.value.weight.size(0) for cross in crosses]
+        self.heads = crosses[0].heads
         self.output = pack(model.output_weight_VD, None, arithmetic)
 
     @staticmethod
     def fits(model: object) -> bool:
-        """Whether it can be: a Transformer whose attention and positions are of the kinds that this file knows."""
+        """Whether it can be: a Transformer on a processor whose attention and positions are of kinds known here."""
         if type(model) is not Transformer or model.output_weight_VD.device.type != "cpu":
             return False
-        parts = [part for part in model.modules() if isinstance(part, Attention | Position)]
+        attentions = [part for part in model.modules() if isinstance(part, Attention)]
         return all(
-            type(part) is DotAttention if isinstance(part, Attention) else type(part).bias is Position.bias
-            for part in parts
+            type(part) is DotAttention
+            and part.key.weight.shape == part.value.weight.shape
+            and type(part.position).bias is Position.bias
+            for part in attentions
         )
 
     def encode(self, src_SL: Tensor, keep_SL: Tensor) -> Tensor:
         """The memory_SLD of sources of which `keep_SL` tells the real tokens."""
+        few = max(_BLOCK // src_SL.size(1), 1)
+        blocks = zip(src_SL.split(few), keep_SL.split(few), strict=True)
+        return torch.cat([self._encode(src, keep) for src, keep in blocks])
+
+    def _encode(self, src_SL: Tensor, keep_SL: Tensor) -> Tensor:
         x_SLD = self.encoder_side.embed(src_SL)
-        bias_S11L = _padding(keep_SL, x_SLD)
+        bias_M1L = None if bool(keep_SL.all()) else for_heads(hide(keep_SL[:, None], x_SLD.dtype), self.heads)
         for layer in self.encoder:
-            x_SLD = layer(x_SLD, bias_S11L)
+            x_SLD = layer(x_SLD, bias_M1L)
         return self.encoder_norm(x_SLD)
 
     def start(self, memory_SLD: Tensor, keep_SL: Tensor, beams: int = 1) -> Cached:
         """The source's keys and values for all decoder layers, and an empty past."""
-        memory_SLC = self.remember(memory_SLD)
-        bias_S11L = _padding(keep_SL, memory_SLC)
-        nothing = tuple(memory_SLC.new_empty(len(keep_SL), 0, layer.attention.memory_width) for layer in self.decoder)
-        sentences = (memory_SLC,) if bias_S11L is None else (memory_SLC, bias_S11L)
-        return Cached(sentences=sentences, rows=(), beams=beams, caches=nothing)
+        missing = FEWEST - keep_SL.size(1)
+        if missing > 0:
+            memory_SLD, keep_SL = pad(memory_SLD, (0, 0, 0, missing)), pad(keep_SL, (0, missing))
+        sentences, length = keep_SL.shape
+        memory = self.remember(memory_SLD).view(sentences, length, len(self.decoder), 2, self.heads, -1)
+        memory_N2SHLE = memory.permute(2, 3, 0, 4, 1, 5).contiguous()
+        hidden = () if bool(keep_SL.all()) else (hide(keep_SL[:, None], memory.dtype),)
+        return Cached(
+            sentences=hidden,
+            rows=(),
+            beams=beams,
+            memory_N2SHLE=memory_N2SHLE,
+            cache_N2SHUE=memory_N2SHLE.new_empty(*memory_N2SHLE.shape[:4], 0, memory_N2SHLE.size(5)),
+        )
 
     def step(self, state: State, last_R: Tensor) -> tuple[Tensor, Cached]:
         """The logits_RV after the tokens `last_R`, and the state that remembers them."""
         assert isinstance(state, Cached)
-        memory_SLC = state.sentences[0]
-        hidden_S11L = state.sentences[1] if len(state.sentences) > 1 else None
-        sentences, length, _ = memory_SLC.shape
+        cache_N2SHUE, used = state.with_room(), state.used + state.beams
+        dtype, sentences = cache_N2SHUE.dtype, cache_N2SHUE.size(2)
+        hidden_M1L = for_heads(state.sentences[0], self.heads) if state.sentences else None
         past_RU = state.own_past(len(last_R))
-        seen_S1PU = None if past_RU is None else past_RU.view(sentences, 1, state.beams, -1).to(memory_SLC.dtype)
-        caches = state.with_room(length)
-        x_RD = self.decoder_side.embed(last_R[:, None], state.step)[:, 0]
-        for layer, cache_SUC, cross_SLC in zip(self.decoder, caches, memory_SLC.split(self.widths, -1), strict=True):
-            x_RD = layer(x_RD, cache_SUC, state, seen_S1PU, cross_SLC, hidden_S11L)
+        seen_MPU = None if past_RU is None else for_heads(past_RU.view(sentences, -1, used).to(dtype), self.heads)
+        fresh = cache_N2SHUE[..., state.used : used, :].unbind()
+        pasts = cache_N2SHUE[..., :used, :].flatten(2, 3).unbind()
+        memories = state.memory_N2SHLE.flatten(2, 3).unbind()
+        x_RD = self.decoder_side.embed(last_R[:, None], state.step).squeeze(1)
+        for layer, new, past, memory in zip(self.decoder, fresh, pasts, memories, strict=True):
+            x_RD = layer(x_RD, state.step, new, past, seen_MPU, memory, hidden_M1L)
         logits_RV = self.output(self.decoder_norm(x_RD))
         rows = () if past_RU is None else (past_RU,)
-        used = state.used + state.beams
-        return logits_RV, Cached(state.sentences, rows, state.beams, state.step + 1, caches, used)
+        return logits_RV, Cached(
+            state.sentences, rows, state.beams, state.step + 1, state.memory_N2SHLE, cache_N2SHUE, used
+        )
 
 
 class _Norm:
@@ -91,13 +114,8 @@ class _Norm:
             self.shape, self.eps = norm.normalized_shape, norm.eps
             self.weight_D, self.bias_D = norm.weight.detach().clone(), norm.bias.detach().clone()
 
-    @classmethod
-    def last(cls, side: Side[EncoderLayer] | Side[DecoderLayer]) -> _Norm:
-        """That of a side's end, which only pre-norm has."""
-        return cls(side.norm)
-
     def __call__(self, x: Tensor) -> Tensor:
-        return layer_norm(x, self.shape, self.weight_D, self.bias_D, self.eps) if self.shape else x
+        return torch.layer_norm(x, self.shape, self.weight_D, self.bias_D, self.eps) if self.shape else x
 
 
 class _Residual:
@@ -111,41 +129,9 @@ class _Residual:
         return self.finish(x + y)
 
 
-class _Attention:
-    """Projections of one attention layer; queries, keys and values in one product where they read the same."""
-
-    def __init__(self, attention: Attention, arithmetic: Arithmetic, together: bool) -> None:
-        query, key, value = (part.weight for part in (attention.query, attention.key, attention.value))
-        self.heads, self.position = attention.heads, attention.position
-        self.key_width, self.value_width = key.size(0), value.size(0)
-        self.memory_width = self.key_width + self.value_width
-        self.project: Linear = pack(torch.cat([query, key, value]) if together else query, None, arithmetic)
-        self.output = pack(attention.output.weight, None, arithmetic)
-
-    def split(self, x_SKD: Tensor) -> Tensor:
-        """Heads apart: SKD to SHKE."""
-        return x_SKD.unflatten(-1, (self.heads, -1)).transpose(1, 2)
-
-    def mix(self, q_SPD: Tensor, memory_SUC: Tensor, bias: Tensor | None) -> Tensor:
-        """The mixture of the memory's values for each query, in the model's width."""
-        key_SUD, value_SUD = memory_SUC.split([self.key_width, self.value_width], -1)
-        mixed_SHPE = scaled_dot_product_attention(self.split(q_SPD), self.split(key_SUD), self.split(value_SUD), bias)
-        return self.output(mixed_SHPE.transpose(1, 2).flatten(2))
-
-    def rotated(self, x_SKD: Tensor, start: int) -> Tensor:
-        """Queries or keys as the position encoding wants them compared."""
-        if type(self.position).rotate is Position.rotate:
-            return x_SKD
-        return self.position.rotate(self.split(x_SKD), start).transpose(1, 2).flatten(2)
-
-    def rotated_rows(self, x_SPD: Tensor, place: int) -> Tensor:
-        """The same for hypotheses side by side, whose newest tokens all stand at `place`."""
-        if type(self.position).rotate is Position.rotate:
-            return x_SPD
-        return self.rotated(x_SPD.reshape(-1, 1, x_SPD.size(-1)), place).view(x_SPD.shape)
-
-
 class _FeedForward:
+    """Two linear layers with a nonlinearity between."""
+
     def __init__(self, part: FeedForward, arithmetic: Arithmetic) -> None:
         self.inner = pack(part.inner.weight, part.inner.bias, arithmetic)
         self.outer = pack(part.outer.weight, part.outer.bias, arithmetic)
@@ -157,27 +143,27 @@ class _FeedForward:
 
 class _EncoderLayer:
     def __init__(self, layer: EncoderLayer, arithmetic: Arithmetic) -> None:
-        self.attention = _Attention(layer.attention, arithmetic, together=True)
+        self.attention = Projections(layer.attention, arithmetic, own_keys=True)
         self.attention_residual = _Residual(layer.attention_residual)
         self.feedforward = _FeedForward(layer.feedforward, arithmetic)
         self.feedforward_residual = _Residual(layer.feedforward_residual)
 
-    def __call__(self, x_SLD: Tensor, bias_S11L: Tensor | None) -> Tensor:
-        """The layer's states; `bias_S11L` hides padding."""
-        own = self.attention
-        q_SLD, key_SLD, value_SLD = own.project(self.attention_residual.before(x_SLD)).split(
-            [own.key_width, own.key_width, own.value_width], -1
-        )
-        memory_SLC = torch.cat([own.rotated(key_SLD, 0), value_SLD], -1)
-        x_SLD = self.attention_residual.after(x_SLD, own.mix(own.rotated(q_SLD, 0), memory_SLC, bias_S11L))
+    def __call__(self, x_SLD: Tensor, bias_M1L: Tensor | None) -> Tensor:
+        """The layer's states; `bias_M1L` hides padding."""
+        qkv_3SHLE = self.attention.split(self.attention_residual.before(x_SLD), len(x_SLD))
+        if self.attention.turns:
+            qkv_3SHLE = self.attention.turned(qkv_3SHLE)
+        q_SHLE, k_SHLE, v_SHLE = qkv_3SHLE
+        y_MLE = mix(q_SHLE, k_SHLE.flatten(0, 1), v_SHLE.flatten(0, 1), bias_M1L)
+        x_SLD = self.attention_residual.after(x_SLD, self.attention.merge(y_MLE, x_SLD))
         return self.feedforward_residual.after(x_SLD, self.feedforward(self.feedforward_residual.before(x_SLD)))
 
 
 class _DecoderLayer:
     def __init__(self, layer: DecoderLayer, arithmetic: Arithmetic) -> None:
-        self.attention = _Attention(layer.attention, arithmetic, together=True)
+        self.attention = Projections(layer.attention, arithmetic, own_keys=True)
         self.attention_residual = _Residual(layer.attention_residual)
-        self.cross = _Attention(layer.cross_attention, arithmetic, together=False)
+        self.cross = Projections(layer.cross_attention, arithmetic, own_keys=False)
         self.cross_residual = _Residual(layer.cross_residual)
         self.feedforward = _FeedForward(layer.feedforward, arithmetic)
         self.feedforward_residual = _Residual(layer.feedforward_residual)
@@ -185,26 +171,22 @@ class _DecoderLayer:
     def __call__(
         self,
         x_RD: Tensor,
-        cache_SUC: Tensor,
-        state: Cached,
-        seen_S1PU: Tensor | None,
-        cross_SLC: Tensor,
-        hidden_S11L: Tensor | None,
+        place: int,
+        new_2SHPE: Tensor,
+        past_2MUE: Tensor,
+        seen_MPU: Tensor | None,
+        memory_2MLE: Tensor,
+        hidden_M1L: Tensor | None,
     ) -> Tensor:
-        """The states of one more token of every hypothesis, which is written into the cache."""
-        sentences, own = cross_SLC.size(0), self.attention
-        used = state.used + state.beams
-        qkv_SPD = own.project(self.attention_residual.before(x_RD)).view(sentences, state.beams, -1)
-        q_SPD, key_SPD, value_SPD = qkv_SPD.split([own.key_width, own.key_width, own.value_width], -1)
-        cache_SUC[:, state.used : used, : own.key_width] = own.rotated_rows(key_SPD, state.step)
-        cache_SUC[:, state.used : used, own.key_width :] = value_SPD
-        y_SPD = own.mix(own.rotated_rows(q_SPD, state.step), cache_SUC[:, :used], seen_S1PU)
-        x_RD = self.attention_residual.after(x_RD, y_SPD.view_as(x_RD))
-        q_SPD = self.cross.project(self.cross_residual.before(x_RD)).view(sentences, state.beams, -1)
-        x_RD = self.cross_residual.after(x_RD, self.cross.mix(q_SPD, cross_SLC, hidden_S11L).view_as(x_RD))
+        """The states of one more token of every hypothesis, at `place`; its keys and values are written into `new`."""
+        sentences = new_2SHPE.size(1)
+        qkv_3SHPE = self.attention.split(self.attention_residual.before(x_RD), sentences)
+        if self.attention.turns:
+            qkv_3SHPE = self.attention.turned(qkv_3SHPE.unsqueeze(-2), place).squeeze(-2)
+        new_2SHPE.copy_(qkv_3SHPE[1:])
+        y_MPE = mix(qkv_3SHPE[0], past_2MUE[0], past_2MUE[1], seen_MPU)
+        x_RD = self.attention_residual.after(x_RD, self.attention.merge(y_MPE, x_RD))
+        (q_SHPE,) = self.cross.split(self.cross_residual.before(x_RD), sentences)
+        y_MPE = mix(q_SHPE, memory_2MLE[0], memory_2MLE[1], hidden_M1L)
+        x_RD = self.cross_residual.after(x_RD, self.cross.merge(y_MPE, x_RD))
         return self.feedforward_residual.after(x_RD, self.feedforward(self.feedforward_residual.before(x_RD)))
-
-
-def _padding(keep_SL: Tensor, like: Tensor) -> Tensor | None:
-    """What hides padding; None where there is none."""
-    return None if bool(keep_SL.all()) else hide(keep_SL[:, None, None], like.dtype)

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from nmt.model.seq2seq import State
+from nmt.search.batching import close_ranks
 from nmt.search.candidates import next_tokens
 from nmt.search.control.core import Constraints
 from nmt.search.hypothesis import Hypothesis
@@ -142,13 +143,10 @@ class _Written:
                 self.gains[row].append(gain if token == eos else end)
             self.ids[row].append(token)
         self.length += 1
-        places = [
-            place
-            for place, i in enumerate(self.going_on)
-            if any(i * self.count + n not in self.ended for n in range(self.count))
-        ]
-        if len(places) == len(self.going_on):
+        going = [any(i * self.count + n not in self.ended for n in range(self.count)) for i in self.going_on]
+        if all(going):
             return None
+        places = close_ranks(going)
         self.going_on = [self.going_on[place] for place in places]
         return places
 
