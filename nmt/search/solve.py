@@ -10,6 +10,7 @@ import torch
 
 from nmt.batches.batch import collate, collate_source
 from nmt.model.inference.build import Engine
+from nmt.model.inference.transformer import places
 from nmt.model.seq2seq import Seq2Seq, Stepper
 from nmt.search.align import attention_BTS
 from nmt.search.batching import batches
@@ -75,11 +76,12 @@ class Solver:
         side_by_side(work, list(self._jobs(parts, n_best, settings)), settings.workers)
 
     def _jobs(self, parts: Iterable[Part], n_best: int, settings: ControlConfig) -> Iterator[_Job]:
-        """The batches, longest first within each kind of search."""
-        kinds: dict[tuple[bool, int], list[Part]] = {}
+        """The batches, longest first. On a processor their sources have equally many places."""
+        kinds: dict[tuple[bool, int, int], list[Part]] = {}
         for part in sorted(parts, key=lambda part: -len(part.ids)):
-            kinds.setdefault((part.settings.sample, self._width(part, settings)), []).append(part)
-        for (sampled, width), alike in kinds.items():
+            length = places(len(part.ids) + 1) if self.device.type == "cpu" else 0
+            kinds.setdefault((part.settings.sample, self._width(part, settings), length), []).append(part)
+        for (sampled, width, _), alike in kinds.items():
             rows = n_best if sampled else width or settings.beam
             widest = max(_LOGITS // (rows * len(self.target)), 1)
             if self.device.type == "cpu":

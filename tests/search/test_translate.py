@@ -74,7 +74,7 @@ def test_order_and_neighbours_change_nothing(random_translator: Translator, mixe
 @pytest.mark.parametrize("config", MODELS, ids=name)
 def test_batches_change_nothing_whatever_the_model(vocabulary_path: Path, config: Any) -> None:
     ours = translator(vocabulary_path, model=random_model(340, config=config), limit=30)
-    lines = sentences(12, 20, seed=9)
+    lines = sentences(12, 20, seed=8)
     assert all(map(same, ours.stream(lines), ours.stream(lines, batch_tokens=1)))
 
 

@@ -24,6 +24,14 @@ from nmt.model.transformer import Transformer
 _BLOCK = 512  # source tokens whose states stay in the processor's caches
 
 
+def places(length: int) -> int:
+    """Places that a source of `length` tokens is given; the rest is padding.
+
+    Among sources of as many places, products and sums are the same whatever the batch, to the last digit.
+    """
+    return max(-(-length // 8) * 8, FEWEST)
+
+
 class FastTransformer:
     """What `model` computes, from copies of its weights: `encode`, `start` and `step` as of Seq2Seq.
 
@@ -55,29 +63,28 @@ class FastTransformer:
         )
 
     def encode(self, src_SL: Tensor, keep_SL: Tensor) -> Tensor:
-        """The memory_SLD of sources of which `keep_SL` tells the real tokens."""
+        """The memory_SLD of sources of which `keep_SL` tells the real tokens, with `places` for each."""
         few = max(_BLOCK // src_SL.size(1), 1)
         blocks = zip(src_SL.split(few), keep_SL.split(few), strict=True)
         return torch.cat([self._encode(src, keep) for src, keep in blocks])
 
     def _encode(self, src_SL: Tensor, keep_SL: Tensor) -> Tensor:
-        x_SLD = self.encoder_side.embed(src_SL)
-        bias_M1L = None if bool(keep_SL.all()) else for_heads(hide(keep_SL[:, None], x_SLD.dtype), self.heads)
+        more = places(src_SL.size(1)) - src_SL.size(1)
+        bias_M1L = for_heads(hide(pad(keep_SL, (0, more))[:, None], torch.float32), self.heads)
+        x_SLD = pad(self.encoder_side.embed(src_SL), (0, 0, 0, more))  # the table of positions may end before
         for layer in self.encoder:
             x_SLD = layer(x_SLD, bias_M1L)
         return self.encoder_norm(x_SLD)
 
     def start(self, memory_SLD: Tensor, keep_SL: Tensor, beams: int = 1) -> Cached:
         """The source's keys and values for all decoder layers, and an empty past."""
-        missing = FEWEST - keep_SL.size(1)
-        if missing > 0:
-            memory_SLD, keep_SL = pad(memory_SLD, (0, 0, 0, missing)), pad(keep_SL, (0, missing))
-        sentences, length = keep_SL.shape
-        memory = self.remember(memory_SLD).view(sentences, length, len(self.decoder), 2, self.heads, -1)
+        length = places(memory_SLD.size(1))
+        memory_SLD = pad(memory_SLD, (0, 0, 0, length - memory_SLD.size(1)))
+        keep_SL = pad(keep_SL, (0, length - keep_SL.size(1)))
+        memory = self.remember(memory_SLD).view(len(keep_SL), length, len(self.decoder), 2, self.heads, -1)
         memory_N2SHLE = memory.permute(2, 3, 0, 4, 1, 5).contiguous()
-        hidden = () if bool(keep_SL.all()) else (hide(keep_SL[:, None], memory.dtype),)
         return Cached(
-            sentences=hidden,
+            sentences=(hide(keep_SL[:, None], memory.dtype),),
             rows=(),
             beams=beams,
             memory_N2SHLE=memory_N2SHLE,
@@ -89,7 +96,7 @@ class FastTransformer:
         assert isinstance(state, Cached)
         cache_N2SHUE, used = state.with_room(), state.used + state.beams
         dtype, sentences = cache_N2SHUE.dtype, cache_N2SHUE.size(2)
-        hidden_M1L = for_heads(state.sentences[0], self.heads) if state.sentences else None
+        hidden_M1L = for_heads(state.sentences[0], self.heads)
         past_RU = state.own_past(len(last_R))
         seen_MPU = None if past_RU is None else for_heads(past_RU.view(sentences, -1, used).to(dtype), self.heads)
         fresh = cache_N2SHUE[..., state.used : used, :].unbind()
@@ -148,7 +155,7 @@ class _EncoderLayer:
         self.feedforward = _FeedForward(layer.feedforward, arithmetic)
         self.feedforward_residual = _Residual(layer.feedforward_residual)
 
-    def __call__(self, x_SLD: Tensor, bias_M1L: Tensor | None) -> Tensor:
+    def __call__(self, x_SLD: Tensor, bias_M1L: Tensor) -> Tensor:
         """The layer's states; `bias_M1L` hides padding."""
         qkv_3SHLE = self.attention.split(self.attention_residual.before(x_SLD), len(x_SLD))
         if self.attention.turns:
@@ -176,7 +183,7 @@ class _DecoderLayer:
         past_2MUE: Tensor,
         seen_MPU: Tensor | None,
         memory_2MLE: Tensor,
-        hidden_M1L: Tensor | None,
+        hidden_M1L: Tensor,
     ) -> Tensor:
         """The states of one more token of every hypothesis, at `place`; its keys and values are written into `new`."""
         sentences = new_2SHPE.size(1)
