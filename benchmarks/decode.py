@@ -1,27 +1,29 @@
-"""How many sentences a second a model folder translates: beam 4, greedy, and one sentence at a time."""
+"""How many sentences a second a model folder translates: beam 4, greedy, and one sentence at a time.
+
+Every precision is measured, and CTranslate2 with the same weights where it is installed: all in turn, again and again,
+so that a change of the machine's speed meets all alike. The median of the repeats is told.
+"""
 
 from __future__ import annotations
 
 import argparse
+import os
 import statistics
-import time
+import tempfile
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import torch
+from decoders import Program, Took, others, ours
 from record import record
 
-import nmt
 from nmt.corpus.lines import read_lines
 from nmt.schema import parse_count
-from nmt.search.translate import Translator
 
-MODES: dict[str, dict[str, Any]] = {
-    "beam 4": {"beam": 4},
-    "greedy": {"beam": 1},
-    "one at a time": {"beam": 4, "buffer_lines": 1},
-}
+MODES = {"beam 4": (4, False), "greedy": (1, False), "one at a time": (4, True)}
 
 
 def main() -> None:
@@ -29,48 +31,72 @@ def main() -> None:
     parser.add_argument("model", type=Path, help="a run folder, a checkpoint or a model folder")
     parser.add_argument("input", type=Path, help="raw source text")
     parser.add_argument("--lines", type=int, default=1000, help="at most so many lines (default 1000)")
-    parser.add_argument("--single", type=int, default=100, help="lines translated one at a time (default 100)")
+    parser.add_argument("--single", type=int, default=50, help="lines translated one at a time (default 50)")
     parser.add_argument("--repeats", type=int, default=3, help="the median of so many is told (default 3)")
+    parser.add_argument("--precision", nargs="+", default=["float32", "bfloat16", "int8"])
+    parser.add_argument("--mode", nargs="+", choices=MODES, default=list(MODES))
     parser.add_argument("--batch-tokens", type=parse_count)
     parser.add_argument("--device", default="auto")
-    parser.add_argument("--precision", choices=["float32", "bfloat16"])
     parser.add_argument("--threads", type=int)
+    parser.add_argument("--workers", type=int)
+    parser.add_argument("--alone", action="store_true", help="measure no other program")
     parser.add_argument("--save", action="store_true", help="keep the result in benchmarks/results")
     options = parser.parse_args()
     lines = list(islice(read_lines(options.input), options.lines))
-    translator = nmt.load(options.model, options.device, options.threads)
-    common = {"precision": options.precision, "batch_tokens": options.batch_tokens}
-    translator.translate(lines[:20], **common)  # the first call is never the fastest
-    results = {
-        name: measure(translator, lines[: options.single] if "one" in name else lines, options.repeats, mode | common)
-        for name, mode in MODES.items()
+    threads = options.threads or torch.get_num_threads()
+    programs = {
+        f"nmt {precision}": Program(
+            ours,
+            options.model,
+            options.device,
+            threads,
+            {"precision": precision, "batch_tokens": options.batch_tokens, "workers": options.workers},
+        )
+        for precision in options.precision
     }
+    with tempfile.TemporaryDirectory() as folder:
+        if not options.alone:
+            programs |= others(options.model, Path(folder) / "ct2", threads)
+        results = measure(programs, lines, options.single, options.repeats, options.mode)
     settings = {
         "lines": len(lines),
         "source_words": sum(len(line.split()) for line in lines),
-        "parameters": sum(parameter.numel() for parameter in translator.model.parameters()),
-        "device": str(translator.device),
-        "precision": options.precision or translator.settings.precision,
-        "batch_tokens": options.batch_tokens or translator.settings.batch_tokens,
-        "threads": torch.get_num_threads(),
+        "device": options.device,
+        "batch_tokens": options.batch_tokens,
+        "threads": threads,
+        "workers": options.workers,
+        "cores": os.cpu_count(),
         "repeats": options.repeats,
     }
     record("decode", settings, results, options.save)
 
 
-def measure(translator: Translator, lines: list[str], repeats: int, settings: dict[str, Any]) -> dict[str, Any]:
-    times, tokens = [], 0
-    for _ in range(repeats):
-        start = time.perf_counter()
-        found = list(translator.stream(lines, **settings))
-        times.append(time.perf_counter() - start)
-        tokens = sum(len(translation.best.token_log_probabilities) for translation in found)
-    seconds = statistics.median(times)
+def measure(
+    programs: Mapping[str, Program], lines: Sequence[str], single: int, repeats: int, modes: Sequence[str]
+) -> dict[str, Any]:
+    """For each mode and program the median of the repeats, programs in turn."""
+    results: dict[str, Any] = {}
+    for mode in modes:
+        beam, alone = MODES[mode]
+        some = lines[:single] if alone else lines
+        took: dict[str, list[Took]] = defaultdict(list)
+        for program in programs.values():  # the first call is never the fastest
+            program(some[:64], beam, alone)
+        for _ in range(repeats):
+            for name, program in programs.items():
+                took[name].append(program(some, beam, alone))
+        results[mode] = {name: summary(len(some), runs) for name, runs in took.items()}
+    return results
+
+
+def summary(lines: int, runs: Sequence[Took]) -> dict[str, Any]:
+    seconds = statistics.median(run.seconds for run in runs)
     return {
-        "sentences_per_second": round(len(lines) / seconds, 2),
-        "target_tokens_per_second": round(tokens / seconds, 1),
-        "seconds": round(seconds, 3),
-        "lines": len(lines),
+        "sentences_per_second": round(lines / seconds, 1),
+        "target_tokens_per_second": round(runs[-1].tokens / seconds),
+        "milliseconds_a_sentence": round(1000 * seconds / lines, 2),
+        "peak_mib": runs[-1].peak_mib,
+        "lines": lines,
     }
 
 

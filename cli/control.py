@@ -168,7 +168,7 @@ Alignment = Annotated[
 ]
 
 
-SPEED = {"batch_tokens", "batch_lines", "buffer_lines", "device", "threads"}
+SPEED = {"batch_tokens", "batch_lines", "buffer_lines", "device", "threads", "workers"}
 IDLE = SPEED | {"output", "lenpen", "interactive", "resume", "quiet"}  # what changes no line of the output
 
 

@@ -93,8 +93,22 @@ Buffer = Annotated[
     ),
 ]
 Precision = Annotated[
-    Literal["float32", "bfloat16"] | None,
-    option("--precision", metavar=None, help="Arithmetic of the model. Otherwise the model's setting."),
+    Literal["auto", "float32", "bfloat16", "int8"] | None,
+    option(
+        "--precision",
+        metavar=None,
+        help="Arithmetic of the model: bfloat16 and int8 are faster and round, auto is the fastest on this machine. "
+        "Otherwise the model's setting.",
+    ),
+]
+Workers = Annotated[
+    int | None,
+    option(
+        "--workers",
+        metavar="N",
+        min=1,
+        help="Batches computed at the same time, on their share of the threads; otherwise one a thread.",
+    ),
 ]
 Interactive = Annotated[
     bool,
@@ -166,6 +180,7 @@ def translate(
     on_bad_bytes: OnBadBytes = "error",
     device: Device = "auto",
     threads: Threads = None,
+    workers: Workers = None,
     quiet: Quiet = False,
 ) -> None:
     """Translate raw text with MODEL, line for line; several models of one vocabulary average their probabilities.

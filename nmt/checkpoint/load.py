@@ -119,7 +119,7 @@ def load_translator(model: Path | str, device: str = "auto", threads: int | None
     folder = resolve(Path(model))
     description, loaded = load_model(folder, chosen)
     files = {name: folder / name for name in description.vocabulary_sha256}
-    return build_translator(files, description, loaded, chosen)
+    return build_translator(files, description, loaded.requires_grad_(False), chosen)  # it won't learn any more
 
 
 def build_translator(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
+from typing import Any, Protocol, Self
 
 import torch
 from torch import Tensor, nn
@@ -29,22 +30,33 @@ class State:
     step: int = 0
     """Tokens read so far; the same for all rows."""
 
+    def select(self, index_B: Tensor) -> Self:
+        """The sentences at `index_B`, each with all its hypotheses; one may be named twice, or not at all."""
+        rows_R = index_B
+        if self.beams > 1:
+            rows_R = (index_B[:, None] * self.beams + torch.arange(self.beams, device=index_B.device)).flatten()
+        return replace(
+            self,
+            sentences=tuple(tensor.index_select(0, index_B) for tensor in self.sentences),
+            rows=tuple(tensor.index_select(0, rows_R) for tensor in self.rows),
+        )
 
-def select(state: State, index_B: Tensor) -> State:
-    """The sentences at `index_B`, each with all its hypotheses; one may be named twice, or not at all."""
-    rows_R = index_B
-    if state.beams > 1:
-        rows_R = (index_B[:, None] * state.beams + torch.arange(state.beams, device=index_B.device)).flatten()
-    return replace(
-        state,
-        sentences=tuple(tensor.index_select(0, index_B) for tensor in state.sentences),
-        rows=tuple(tensor.index_select(0, rows_R) for tensor in state.rows),
-    )
+    def reorder(self, index_R: Tensor) -> Self:
+        """Row r goes on from the hypothesis in row `index_R[r]`, which must be one of the same sentence."""
+        return replace(self, rows=tuple(tensor.index_select(0, index_R) for tensor in self.rows))
 
 
-def reorder(state: State, index_R: Tensor) -> State:
-    """Row r goes on from the hypothesis in row `index_R[r]`, which must be one of the same sentence."""
-    return replace(state, rows=tuple(tensor.index_select(0, index_R) for tensor in state.rows))
+class Stepper(Protocol):
+    """What search asks of a model."""
+
+    def encode(self, src_BS: Tensor, keep_BS: Tensor) -> Tensor:
+        """As of Seq2Seq."""
+
+    def start(self, memory: Tensor, keep_BS: Tensor, beams: int = 1) -> State:
+        """As of Seq2Seq."""
+
+    def step(self, state: Any, last_R: Tensor) -> tuple[Tensor, State]:
+        """As of Seq2Seq, but the state given may be used up."""
 
 
 class Seq2Seq(nn.Module, ABC):

@@ -1,13 +1,15 @@
 """Beam search over many sentences at once.
 
-S sentences · N beam · P hypotheses before a step: 1, then N · R rows: sentences × hypotheses · M candidates
-V vocabulary · T tokens so far · K best wanted · 1 broadcast
+S sentences · N beam · P hypotheses before a step: 1, then N · R rows: sentences × hypotheses · M candidates: 2N
+V vocabulary · T tokens so far · K best wanted
 
-A beam holds N hypotheses of a sentence. Those that end keep their places and the others go on with the places left,
-so a beam of 1 is greedy search. A hypothesis ends by choosing the end mark; at its sentence's limit nothing else may
-be chosen, and it then counts as cut unless the end mark was the most probable token anyway. A sentence is done once
-nothing unfinished can still come among its K best, whatever the length penalty (see length.py), or once all places
-are taken by ended ones. Sentences that are done leave the batch.
+Of each sentence's 2N best continuations, those among the N best that choose the end mark are written down, and the N
+best of the others go on: there are always enough, as a hypothesis has one end mark. So the beam stays full, which is
+the rule of CTranslate2 (and of tensor2tensor before it), and a beam of 1 is greedy search. At its sentence's limit a
+hypothesis may choose nothing but the end mark; it then counts as cut unless that was the most probable token anyway.
+
+A sentence is done once N hypotheses have ended, or once nothing that goes on can still come among its K best, whatever
+the length penalty (see length.py): stopping then changes no result. Sentences that are done leave the batch.
 """
 
 from __future__ import annotations
@@ -20,8 +22,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad as pad_columns
 
-from nmt.model.seq2seq import State, reorder, select
-from nmt.search.candidates import next_tokens
+from nmt.model.seq2seq import State
+from nmt.search.batching import close_ranks
+from nmt.search.candidates import best_continuations, log_probabilities
 from nmt.search.control.core import Constraints
 from nmt.search.greedy import greedy
 from nmt.search.hypothesis import Hypothesis
@@ -80,31 +83,34 @@ def beam_search(
     constraints: Constraints | None = None,
 ) -> list[list[Hypothesis]]:
     """Step, extend, finish, keep, reorder, until every sentence is done."""
-    last_R = torch.full((beams.live_SN.numel(),), bos, device=beams.live_SN.device)
+    last_R = torch.full((beams.live_SP.numel(),), bos, device=beams.live_SP.device)
     while beams.numbers:
         logits_RV, state = step(state, last_R)
         adjust = None
         if constraints is not None:
             adjust = partial(constraints, ids_RT=beams.ids_RT, sentences=beams.sentences())
-        chosen = beams.extend(*next_tokens(logits_RV, beams.width, banned, adjust))
-        beams.finish(chosen)
+        log_probs_RV = log_probabilities(logits_RV, banned, adjust)
+        chosen, ending = beams.extend(log_probs_RV)
+        beams.finish(ending)
         staying_S = beams.keep(chosen)
         if staying_S is not None:
-            state, chosen = select(state, staying_S), chosen.of(staying_S)
-        state = replace(reorder(state, rows(chosen.parent_SN, state.beams)), beams=beams.width)
+            state, chosen = state.select(staying_S), chosen.of(staying_S)
+        state = replace(state.reorder(rows(chosen.parent_SN, state.beams)), beams=beams.width)
         last_R = chosen.token_SN.flatten()
     return beams.best_first()
 
 
 def rows(place_SN: Tensor, beams: int) -> Tensor:
     """Places among the `beams` hypotheses of each sentence, as rows of the batch."""
+    if beams == 1:
+        return torch.arange(place_SN.size(0), device=place_SN.device).repeat_interleave(place_SN.size(1))
     first_S1 = torch.arange(0, place_SN.size(0) * beams, beams, device=place_SN.device)[:, None]
     return (first_S1 + place_SN).flatten()
 
 
 @dataclass(frozen=True)
 class _Chosen:
-    """The N best continuations of each sentence, best first."""
+    """Continuations of each sentence, best first: one token more for hypotheses in the batch."""
 
     total_SN: Tensor
     """Log-probability of the whole hypothesis; -inf where there is none."""
@@ -113,12 +119,25 @@ class _Chosen:
     parent_SN: Tensor
     """Place of the hypothesis that it continues."""
     token_SN: Tensor
-    ended_SN: Tensor
-    cut_SN: Tensor
 
     def of(self, staying_S: Tensor) -> _Chosen:
         """Those of some sentences only."""
         return _Chosen(**{name: value.index_select(0, staying_S) for name, value in vars(self).items()})
+
+    def at(self, place_SN: Tensor) -> _Chosen:
+        """Those at some places of each sentence."""
+        return _Chosen(**{name: value.gather(1, place_SN) for name, value in vars(self).items()})
+
+
+@dataclass(frozen=True)
+class _Ending:
+    """Hypotheses that choose their end mark in this step."""
+
+    mask_SN: Tensor
+    """Which of `chosen` do; the others mean nothing."""
+    chosen: _Chosen
+    cut_SN: Tensor
+    """Which of them had to, against the model's wish."""
 
 
 class _Beams:
@@ -133,83 +152,78 @@ class _Beams:
         self.numbers = list(range(count))  # whose sentences are in the batch
         self.limits = limits
         self.limit_S = torch.tensor(limits, device=device)
-        self.live_SN = torch.zeros((count, 1), device=device)  # one each before the first token, then `width`
-        self.places_S1 = torch.full((count, 1), beam, device=device)
+        self.live_SP = torch.zeros((count, 1), device=device)  # one each before the first token, then `width`
         self.best_SK = torch.full((count, n_best), -torch.inf, device=device)
         self.ids_RT = torch.empty((count, 0), dtype=torch.long, device=device)
         self.gains_RT = torch.empty((count, 0), device=device)
-        self.place_N = torch.arange(beam, device=device)
 
     def sentences(self) -> list[int]:
         """Whose hypothesis each row of the batch is."""
-        return [number for number in self.numbers for _ in range(self.live_SN.size(1))]
+        return [number for number in self.numbers for _ in range(self.live_SP.size(1))]
 
-    def extend(self, log_probs_RV: Tensor, best_RN: Tensor, tokens_RN: Tensor) -> _Chosen:
-        """The best continuations of each sentence, as many as it has places."""
-        sentences, each = len(self.numbers), best_RN.size(1)
-        gains, tokens = self._filled(best_RN.view(sentences, -1), 0), self._filled(tokens_RN.view(sentences, -1), 0)
-        total_SM = (self.live_SN[:, :, None] + best_RN.view(sentences, -1, each)).flatten(1)
-        total_SM = self._filled(total_SM, -torch.inf)
-        total_SN, index_SN = total_SM.topk(self.width)
-        total_SN = total_SN.masked_fill(self.place_N >= self.places_S1, -torch.inf)
-        token_SN = tokens.gather(1, index_SN)
-        ended_SN = (token_SN == self.eos) & (total_SN > -torch.inf)
-        parent_SN = (index_SN // each).clamp(max=self.live_SN.size(1) - 1)
-        chosen = _Chosen(total_SN, gains.gather(1, index_SN), parent_SN, token_SN, ended_SN, torch.zeros_like(ended_SN))
+    def extend(self, log_probs_RV: Tensor) -> tuple[_Chosen, _Ending]:
+        """What goes on and what ends."""
+        candidates = _Chosen(*self._filled(best_continuations(log_probs_RV, self.live_SP, 2 * self.width)))
+        is_end_SM = candidates.token_SN == self.eos
+        chosen = candidates.at(candidates.total_SN.masked_fill(is_end_SM, -torch.inf).topk(self.width).indices)
+        chosen.total_SN.masked_fill_(chosen.token_SN == self.eos, -torch.inf)  # where fewer than N go on
+        mask_SN = (is_end_SM & (candidates.total_SN > -torch.inf))[:, : self.width]
+        ending = _Ending(mask_SN, candidates, torch.zeros_like(mask_SN))
         if self.ids_RT.size(1) < min(self.limits):
-            return chosen
-        return self._end_at_limit(chosen, log_probs_RV[:, self.eos], tokens_RN[:, 0])
+            return chosen, ending
+        return self._end_at_limit(chosen, ending, log_probs_RV)
 
-    def _end_at_limit(self, chosen: _Chosen, end_R: Tensor, likeliest_R: Tensor) -> _Chosen:
-        """In sentences at their limit, every hypothesis with its end mark instead."""
+    def _filled(self, parts: Sequence[Tensor]) -> list[Tensor]:
+        """Twice as many columns as places: before the first token, or with a tiny vocabulary, there are fewer."""
+        missing = 2 * self.width - parts[0].size(1)
+        if missing <= 0:
+            return list(parts)
+        return [pad_columns(x_SM, (0, missing), value=-torch.inf if i == 0 else 0) for i, x_SM in enumerate(parts)]
+
+    def _end_at_limit(self, chosen: _Chosen, ending: _Ending, log_probs_RV: Tensor) -> tuple[_Chosen, _Ending]:
+        """In sentences at their limit, every hypothesis ends and none goes on."""
         full_S1 = (self.limit_S <= self.ids_RT.size(1))[:, None]
-        end_SP = end_R.view_as(self.live_SN).clamp(min=-1e9)  # impossible or not, it has to end
-        total_SN = self._filled(self.live_SN + end_SP, -torch.inf)
-        wanted_SN = self._filled(likeliest_R.view_as(self.live_SN) == self.eos, False)
-        return _Chosen(
-            torch.where(full_S1, total_SN, chosen.total_SN),
-            torch.where(full_S1, self._filled(end_SP, 0), chosen.gain_SN),
-            torch.where(full_S1, self.place_N.clamp(max=self.live_SN.size(1) - 1), chosen.parent_SN),
-            chosen.token_SN.masked_fill(full_S1, self.eos),
-            torch.where(full_S1, total_SN > -torch.inf, chosen.ended_SN),
-            full_S1 & ~wanted_SN,
-        )
+        chosen = replace(chosen, total_SN=chosen.total_SN.masked_fill(full_S1, -torch.inf))
+        gain_SP = log_probs_RV[:, self.eos].view_as(self.live_SP).clamp(min=-1e9)  # impossible or not, it has to end
+        likely_SP = (log_probs_RV.argmax(1) == self.eos).view_as(self.live_SP)
+        place_SP = torch.arange(self.live_SP.size(1), device=full_S1.device).expand_as(self.live_SP)
+        ends_SP = place_SP.new_full((), self.eos).expand_as(place_SP)
+        forced = _Chosen(*self._filled([self.live_SP + gain_SP, gain_SP, place_SP, ends_SP]))
+        missing = self.width - self.live_SP.size(1)
+        merged = {name: torch.where(full_S1, x, getattr(ending.chosen, name)) for name, x in vars(forced).items()}
+        mask_SN = torch.where(full_S1, forced.total_SN[:, : self.width] > -torch.inf, ending.mask_SN)
+        return chosen, _Ending(mask_SN, _Chosen(**merged), full_S1 & ~pad_columns(likely_SP, (0, missing)))
 
-    def _filled(self, x_SM: Tensor, value: float) -> Tensor:
-        """At least as many columns as places: before the first token, or with a tiny vocabulary, there are fewer."""
-        missing = self.width - x_SM.size(1)
-        return x_SM if missing <= 0 else pad_columns(x_SM, (0, missing), value=value)
-
-    def finish(self, chosen: _Chosen) -> None:
-        """Write down the hypotheses that have ended; they keep their places."""
-        where = chosen.ended_SN.nonzero()
+    def finish(self, ending: _Ending) -> None:
+        """Write down the hypotheses that end."""
+        where = ending.mask_SN.nonzero()
         if not len(where):
             return
-        scores_SN = self.penalty.score(chosen.total_SN, self.ids_RT.size(1) + 1)
-        scores_SN = scores_SN.masked_fill(~chosen.ended_SN, -torch.inf)
+        chosen, places = ending.chosen, ending.mask_SN.size(1)
+        scores_SN = self.penalty.score(chosen.total_SN[:, :places], self.ids_RT.size(1) + 1)
+        scores_SN = scores_SN.masked_fill(~ending.mask_SN, -torch.inf)
         self.best_SK = torch.cat([self.best_SK, scores_SN], 1).topk(self.n_best).values
-        self.places_S1 = self.places_S1 - chosen.ended_SN.sum(1, keepdim=True)
-        parents = rows(chosen.parent_SN, self.live_SN.size(1))[chosen.ended_SN.flatten()]
-        columns = [x[chosen.ended_SN].tolist() for x in (chosen.total_SN, chosen.gain_SN, scores_SN, chosen.cut_SN)]
+        sentences, ended = where.T
+        parents = sentences * self.live_SP.size(1) + chosen.parent_SN[sentences, ended]
         histories = self.ids_RT[parents].tolist(), self.gains_RT[parents].tolist()
-        for sentence, ids, gains, total, gain, score, cut in zip(
-            where[:, 0].tolist(), *histories, *columns, strict=True
-        ):
+        columns = [x[sentences, ended].tolist() for x in (chosen.total_SN, chosen.gain_SN, scores_SN, ending.cut_SN)]
+        for sentence, ids, gains, total, gain, score, cut in zip(sentences.tolist(), *histories, *columns, strict=True):
             found = Hypothesis(tuple(ids), total, score, (*gains, gain), not cut)
             self.ended[self.numbers[sentence]].append(found)
 
     def keep(self, chosen: _Chosen) -> Tensor | None:
-        """Go on with what has not ended. Returns the sentences that stay in the batch, None where all do."""
-        parents_R = rows(chosen.parent_SN, self.live_SN.size(1))
-        self.live_SN = chosen.total_SN.masked_fill(chosen.ended_SN, -torch.inf)
+        """Go on with `chosen`. Returns the sentences that stay in the batch, None where all do."""
+        parents_R = rows(chosen.parent_SN, self.live_SP.size(1))
+        self.live_SP = chosen.total_SN
         self.ids_RT = torch.cat([self.ids_RT[parents_R], chosen.token_SN.view(-1, 1)], 1)
         self.gains_RT = torch.cat([self.gains_RT[parents_R], chosen.gain_SN.view(-1, 1)], 1)
-        best_live_S = self.live_SN.amax(1)  # -inf where none goes on, which nothing can be worse than
+        best_live_S = self.live_SP[:, 0]  # -inf where none goes on, which nothing can be worse than
         reachable_S = self.penalty.best(best_live_S, self.ids_RT.size(1) + 1, self.limit_S + 1)
-        going_on_S = reachable_S > self.best_SK[:, -1]
-        if bool(going_on_S.all()):
+        going_on = (reachable_S > self.best_SK[:, -1]).tolist()
+        going_on = [on and len(self.ended[i]) < self.width for on, i in zip(going_on, self.numbers, strict=True)]
+        if all(going_on):
             return None
-        staying_S = going_on_S.nonzero().flatten()
+        staying_S = torch.tensor(close_ranks(going_on), dtype=torch.long, device=self.live_SP.device)
         self._leave(staying_S)
         return staying_S
 
@@ -218,10 +232,10 @@ class _Beams:
         staying = staying_S.tolist()
         self.numbers = [self.numbers[i] for i in staying]
         self.limits = [self.limits[i] for i in staying]
-        rows_R = (staying_S[:, None] * self.width + self.place_N).flatten()
+        place_N = torch.arange(self.width, device=staying_S.device)
+        rows_R = (staying_S[:, None] * self.width + place_N).flatten()
         self.ids_RT, self.gains_RT = self.ids_RT[rows_R], self.gains_RT[rows_R]
-        self.limit_S, self.live_SN = self.limit_S[staying_S], self.live_SN[staying_S]
-        self.places_S1, self.best_SK = self.places_S1[staying_S], self.best_SK[staying_S]
+        self.limit_S, self.live_SP, self.best_SK = (x[staying_S] for x in (self.limit_S, self.live_SP, self.best_SK))
 
     def best_first(self) -> list[list[Hypothesis]]:
         """Of each sentence, the wanted number of its best hypotheses."""

@@ -11,7 +11,8 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from nmt.model.seq2seq import State, select
+from nmt.model.seq2seq import State
+from nmt.search.batching import close_ranks
 from nmt.search.candidates import next_tokens
 from nmt.search.control.core import Constraints
 from nmt.search.hypothesis import Hypothesis
@@ -46,20 +47,21 @@ def greedy(
         log_probs_SV, best_S1, token_S1 = next_tokens(logits_SV, 1, banned, adjust)
         last_S = token_S1[:, 0]
         chosen, values, ends = last_S.tolist(), best_S1[:, 0].tolist(), None
-        staying = []
+        going = [False for _ in going_on]
         for place, sentence in enumerate(going_on):
             gain = values[place]
             if chosen[place] != eos and length < limits[sentence]:
                 ids[sentence].append(chosen[place])
-                staying.append(place)
+                going[place] = True
             elif chosen[place] != eos:
                 ends = log_probs_SV[:, eos].clamp(min=-1e9).tolist() if ends is None else ends
                 gain, finished[sentence] = ends[place], False
             gains[sentence].append(gain)
-        if len(staying) < len(going_on):
+        if not all(going):
+            staying = close_ranks(going)
             staying_S = torch.tensor(staying, dtype=torch.long, device=device)
             going_on = [going_on[place] for place in staying]
-            state, last_S = select(state, staying_S), last_S[staying_S]
+            state, last_S = state.select(staying_S), last_S[staying_S]
         length += 1
     return [
         [Hypothesis(tuple(i), sum(g), penalty.score(sum(g), len(g)), tuple(g), f)]

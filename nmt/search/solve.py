@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import torch
 
 from nmt.batches.batch import collate, collate_source
-from nmt.model.seq2seq import Seq2Seq
+from nmt.model.inference.build import Engine
+from nmt.model.inference.transformer import places
+from nmt.model.seq2seq import Seq2Seq, Stepper
 from nmt.search.align import attention_BTS
 from nmt.search.batching import batches
 from nmt.search.beam import search
 from nmt.search.config import SearchConfig
 from nmt.search.control.build import constraints_of
+from nmt.search.control.config import ControlConfig
 from nmt.search.control.diverse import diverse_search
 from nmt.search.control.grid import grid_search
 from nmt.search.control.phrases import may_follow
@@ -22,10 +25,32 @@ from nmt.search.control.sample import sample
 from nmt.search.hypothesis import Hypothesis
 from nmt.search.length import Penalty
 from nmt.search.part import Part
+from nmt.search.threads import done_side_by_side
 from nmt.subwords.vocabulary import Vocabulary
 
 _LOGITS = 1 << 25  # most numbers in the logits of one step, so that short sentences don't make endless batches
 _WIDEST_GRID = 48  # most hypotheses of a line with required phrases, unless its beam is wider by itself
+_ROWS = 256  # most hypotheses of a batch on a processor, whose caches then hold the logits
+
+
+def _fair(lines: int, workers: int | None) -> int:
+    """Lines of a batch so that none of the workers waits long for the last; no batch is made small for that alone."""
+    workers = workers or torch.get_num_threads()
+    return max(-(-lines // (4 * workers)), 16) if workers > 1 else lines
+
+
+@dataclass(frozen=True)
+class _Job:
+    """Parts that share a batch, and the search that they need."""
+
+    parts: Sequence[Part]
+    sampled: bool
+    width: int
+    """Of the beam for required phrases; 0 where none are."""
+    groups: int
+    """Of a diverse beam."""
+    wanted: int
+    """Hypotheses of each part."""
 
 
 @dataclass(frozen=True)
@@ -37,16 +62,35 @@ class Solver:
     target: Vocabulary
     device: torch.device
 
-    def solve(self, parts: Iterable[Part], n_best: int, settings: SearchConfig, penalty: Penalty) -> None:
+    def solve(self, parts: Iterable[Part], n_best: int, settings: ControlConfig, penalty: Penalty) -> None:
         """Fill in the hypotheses of all parts, those of similar length together; more than `n_best` may come."""
-        for batch, search_for in self.batches(parts, n_best, settings, penalty):
-            search_for(batch)
+        for _ in self.solving(parts, n_best, settings, penalty):
+            pass
 
-    def batches(
-        self, parts: Iterable[Part], n_best: int, settings: SearchConfig, penalty: Penalty
-    ) -> Iterator[tuple[Sequence[Part], Callable[[Sequence[Part]], None]]]:
-        """The same batch by batch: each with what fills in its hypotheses."""
-        kinds: dict[tuple[bool, int, int, int, bool], list[Part]] = {}
+    def solving(
+        self, parts: Iterable[Part], n_best: int, settings: ControlConfig, penalty: Penalty
+    ) -> Iterator[Sequence[Part]]:
+        """The same, telling which parts have theirs, batch by batch."""
+        stepper = self.engine(settings.precision)
+
+        def work(job: _Job) -> None:
+            if job.sampled:
+                found = self._sample(stepper, job.parts, job.wanted, penalty)
+            elif job.width:
+                found = self._grid(stepper, job.parts, job.width, job.wanted, penalty)
+            elif job.groups > 1:
+                found = self._diverse(stepper, job.parts, job.groups, settings.beam, penalty)
+            else:
+                found = self._search(stepper, job.parts, min(job.wanted, settings.beam), settings, penalty)
+            for part, hypotheses in zip(job.parts, found, strict=True):
+                part.hypotheses = hypotheses
+
+        for job in done_side_by_side(work, list(self._jobs(parts, n_best, settings)), settings.workers):
+            yield job.parts
+
+    def _jobs(self, parts: Iterable[Part], n_best: int, settings: ControlConfig) -> Iterator[_Job]:
+        """The batches, longest first within each kind. On a processor their sources have equally many places."""
+        kinds: dict[tuple[bool, int, int, int, bool, int], list[Part]] = {}
         for part in sorted(parts, key=lambda part: -len(part.ids)):
             groups = part.settings.beam_groups if part.settings.diversity else 1
             kind = (
@@ -55,32 +99,17 @@ class Solver:
                 groups,
                 part.wanted(n_best),
                 part.settings.replace_unk,
+                places(len(part.ids) + 1) if self.device.type == "cpu" else 0,
             )
             kinds.setdefault(kind, []).append(part)
-        for (sampled, width, groups, wanted, _), alike in kinds.items():
-            widest = max(_LOGITS // ((wanted if sampled else width or settings.beam) * len(self.target)), 1)
+        for (sampled, width, groups, wanted, _, _), alike in kinds.items():
+            rows = wanted if sampled else width or settings.beam
+            widest = max(_LOGITS // (rows * len(self.target)), 1)
+            if self.device.type == "cpu":
+                widest = min(widest, max(_ROWS // rows, 1), _fair(len(alike), settings.workers))
             widest = min(widest, settings.batch_lines or widest)
-
-            def fill(
-                batch: Sequence[Part],
-                sampled: bool = sampled,
-                width: int = width,
-                groups: int = groups,
-                n: int = wanted,
-            ) -> None:
-                if sampled:
-                    found = self._sample(batch, n, penalty)
-                elif width:
-                    found = self._grid(batch, width, n, penalty)
-                elif groups > 1:
-                    found = self._diverse(batch, groups, settings.beam, penalty)
-                else:
-                    found = self._search(batch, min(n, settings.beam), settings, penalty)
-                for part, hypotheses in zip(batch, found, strict=True):
-                    part.hypotheses = hypotheses
-
             for batch in batches(alike, lambda part: len(part.ids) + 1, settings.batch_tokens, widest):
-                yield batch, fill
+                yield _Job(batch, sampled, width, groups, wanted)
 
     def look(self, parts: Sequence[Part], count: int, settings: SearchConfig) -> None:
         """Fill in the maps of the first `count` hypotheses of all parts."""
@@ -112,11 +141,11 @@ class Solver:
         return min(settings.beam + tokens, max(settings.beam, _WIDEST_GRID)) if tokens else 0
 
     def _search(
-        self, parts: Sequence[Part], n_best: int, settings: SearchConfig, penalty: Penalty
+        self, stepper: Stepper, parts: Sequence[Part], n_best: int, settings: SearchConfig, penalty: Penalty
     ) -> list[list[Hypothesis]]:
         return search(
-            self.model.step,
-            self.model.start(*self._encoded(parts)),
+            stepper.step,
+            stepper.start(*self._encoded(stepper, parts)),
             bos=self.target.bos,
             eos=self.target.eos,
             pad=self.target.pad,
@@ -128,11 +157,13 @@ class Solver:
             constraints=constraints_of(parts, self.target.bos, self.target.eos, self.device),
         )
 
-    def _diverse(self, parts: Sequence[Part], groups: int, beam: int, penalty: Penalty) -> list[list[Hypothesis]]:
+    def _diverse(
+        self, stepper: Stepper, parts: Sequence[Part], groups: int, beam: int, penalty: Penalty
+    ) -> list[list[Hypothesis]]:
         marks = self.target
         return diverse_search(
-            self.model.step,
-            self.model.start(*self._encoded(parts)),
+            stepper.step,
+            stepper.start(*self._encoded(stepper, parts)),
             bos=marks.bos,
             eos=marks.eos,
             banned=[marks.pad, marks.bos, *self._banned(parts)],
@@ -144,11 +175,11 @@ class Solver:
             constraints=constraints_of(parts, marks.bos, marks.eos, self.device),
         )
 
-    def _sample(self, parts: Sequence[Part], count: int, penalty: Penalty) -> list[list[Hypothesis]]:
+    def _sample(self, stepper: Stepper, parts: Sequence[Part], count: int, penalty: Penalty) -> list[list[Hypothesis]]:
         marks = self.target
         return sample(
-            self.model.step,
-            self.model.start(*self._encoded(parts), beams=count),
+            stepper.step,
+            stepper.start(*self._encoded(stepper, parts), beams=count),
             bos=marks.bos,
             eos=marks.eos,
             banned=[marks.pad, marks.bos, *self._banned(parts)],
@@ -158,11 +189,13 @@ class Solver:
             constraints=constraints_of(parts, marks.bos, marks.eos, self.device),
         )
 
-    def _grid(self, parts: Sequence[Part], width: int, n_best: int, penalty: Penalty) -> list[list[Hypothesis]]:
+    def _grid(
+        self, stepper: Stepper, parts: Sequence[Part], width: int, n_best: int, penalty: Penalty
+    ) -> list[list[Hypothesis]]:
         marks = self.target
         return grid_search(
-            self.model.step,
-            self.model.start(*self._encoded(parts)),
+            stepper.step,
+            stepper.start(*self._encoded(stepper, parts)),
             bos=marks.bos,
             eos=marks.eos,
             banned=[marks.pad, marks.bos, *self._banned(parts)],
@@ -181,13 +214,18 @@ class Solver:
         return [*unknown, *self.target.tags.values()]
 
     @cached_property
+    def engine(self) -> Engine:
+        """The model in the form that translates."""
+        return Engine(self.model, self.device)
+
+    @cached_property
     def _follow_V(self) -> torch.Tensor:
         """True for the tokens that may stand after a whole phrase: none that would go on with it."""
         ends = [i == self.target.eos or may_follow(self.target.piece(i)) for i in range(len(self.target))]
         return torch.tensor(ends, device=self.device)
 
-    def _encoded(self, parts: Sequence[Part]) -> tuple[torch.Tensor, torch.Tensor]:
+    def _encoded(self, stepper: Stepper, parts: Sequence[Part]) -> tuple[torch.Tensor, torch.Tensor]:
         """The memory of the sources, and which of its places are real."""
         src_BS, keep_BS = collate_source([part.ids for part in parts], eos=self.source.eos, pad=self.source.pad)
         keep_BS = keep_BS.to(self.device)
-        return self.model.encode(src_BS.to(self.device), keep_BS), keep_BS
+        return stepper.encode(src_BS.to(self.device), keep_BS), keep_BS

@@ -141,7 +141,7 @@ class Translator:
                 yield number + len(chunk) * solved // len(parts)
             looking = [part for task in tasks if alignment or task.marked for part in task.parts]
             if looking:
-                with self._inference(settings):
+                with self._inference(settings.precision):
                     self.solver.look(looking, n_best, settings)
             for task in tasks:
                 yield self.written.translation(task, n_best, penalty)
@@ -221,12 +221,11 @@ class Translator:
     def _solve(self, parts: list[Part], n_best: int, settings: ControlConfig, penalty: Penalty) -> Iterator[int]:
         """Fill in the hypotheses of all parts; now and then, how many have been searched for."""
         solved = 0
-        for batch, search in self.solver.batches(parts, n_best, settings, penalty):
-            with self._inference(settings):
-                search(batch)
-            solved += len(batch)
-            yield solved
-        with self._inference(settings):
+        with self._evaluating():
+            for done in self.solver.solving(parts, n_best, settings, penalty):
+                solved += len(done)
+                yield solved
+        with self._inference():
             if asked := [part for part in parts if part.wishes]:
                 insist = Insistence(
                     self.target_vocabulary,
@@ -248,7 +247,7 @@ class Translator:
         order = sorted(range(len(pairs)), key=lambda i: -max(len(sources[i]), len(targets[i])))
         order = [i for i in order if not (is_blank(pairs[i][0]) and is_blank(pairs[i][1]))]
         gains: dict[int, list[float]] = {}
-        with self._inference(settings):
+        with self._inference(settings.precision):
             for rows in batches(
                 order, lambda i: max(len(sources[i]), len(targets[i])) + 1, settings.batch_tokens, len(order)
             ):
@@ -272,14 +271,19 @@ class Translator:
             yield Candidate(target, penalty.score(total, len(gains[i])), total, tokens, tuple(gains[i]), whole)
 
     @contextmanager
-    def _inference(self, settings: SearchConfig) -> Iterator[None]:
+    def _inference(self, precision: str = "float32") -> Iterator[None]:
         """No gradients, no dropout, the precision asked for; the model is left as it was."""
+        bfloat16 = torch.autocast(self.device.type, torch.bfloat16, enabled=precision == "bfloat16")
+        with self._evaluating(), torch.inference_mode(), bfloat16:
+            yield
+
+    @contextmanager
+    def _evaluating(self) -> Iterator[None]:
+        """No dropout; the model is left as it was."""
         training = self.model.training
         self.model.eval()
-        bfloat16 = torch.autocast(self.device.type, torch.bfloat16, enabled=settings.precision == "bfloat16")
         try:
-            with torch.inference_mode(), bfloat16:
-                yield
+            yield
         finally:
             self.model.train(training)
 

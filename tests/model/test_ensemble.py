@@ -8,7 +8,6 @@ from search.models import CONFIG, random_model
 
 from nmt.model.config import TransformerConfig
 from nmt.model.ensemble import Ensemble
-from nmt.model.seq2seq import reorder, select
 
 OTHER = TransformerConfig.model_validate({**CONFIG.model_dump(), "width": 24, "decoder_layers": 1, "norm": "post"})
 SIZE = 30
@@ -46,8 +45,8 @@ def test_stepping_equals_teacher_forcing_also_after_reordering(ensemble: Ensembl
     order = torch.tensor([2, 0])
     for t in range(5):
         if t == 2:
-            state, tgt_BT, expected_BTV = select(state, order), tgt_BT[order], expected_BTV[order]  # type: ignore[assignment]
-        logits_RV, state = ensemble.step(reorder(state, torch.arange(len(tgt_BT))), tgt_BT[:, t])
+            state, tgt_BT, expected_BTV = state.select(order), tgt_BT[order], expected_BTV[order]  # type: ignore[assignment]
+        logits_RV, state = ensemble.step(state.reorder(torch.arange(len(tgt_BT))), tgt_BT[:, t])
         assert torch.allclose(logits_RV, expected_BTV[:, t], atol=1e-4)
 
 

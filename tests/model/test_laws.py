@@ -10,7 +10,7 @@ from model.cases import BOS, MODELS, PAD, SIZES, SOURCE_SIZE, TARGET_SIZE, build
 from torch.testing import assert_close
 
 from nmt.model.dropout import Dropout
-from nmt.model.seq2seq import State, reorder, select
+from nmt.model.seq2seq import State
 
 every_model = pytest.mark.parametrize("config", MODELS, ids=name)
 
@@ -36,7 +36,7 @@ def test_hypotheses_of_a_sentence_share_its_memory_and_follow_their_own_past(con
         logits_RV, state = model.step(state, written_RT[:, -1])
         assert_close(logits_RV, _last_logits(model, memory, batch.keep_BS, written_RT, beams))
         parents_R = (torch.arange(3)[:, None] * beams + torch.randint(beams, (3, beams), generator=generator)).flatten()
-        state = reorder(state, parents_R)
+        state = state.reorder(parents_R)
         next_R = torch.randint(4, TARGET_SIZE, (3 * beams,), generator=generator)
         written_RT = torch.cat([written_RT[parents_R], next_R[:, None]], dim=1)
 
@@ -50,7 +50,7 @@ def test_selected_sentences_go_on_as_if_the_others_had_never_been(config: Any) -
     for t in range(2):
         _, state = model.step(state, written_RT[:, t])
     index_B, rows_R = torch.tensor([2, 0, 2]), torch.tensor([4, 5, 0, 1, 4, 5])
-    logits_RV, _ = model.step(select(state, index_B), torch.full((6,), 11))
+    logits_RV, _ = model.step(state.select(index_B), torch.full((6,), 11))
     written_RT = torch.cat([written_RT[rows_R], torch.full((6, 1), 11)], dim=1)
     assert_close(logits_RV, _last_logits(model, memory[index_B], batch.keep_BS[index_B], written_RT, beams))
 
@@ -214,13 +214,13 @@ def test_translating_long_sentences_does_not_spoil_training(config: Any) -> None
 
 def test_reordering_moves_hypotheses_only() -> None:
     state = State(sentences=(torch.tensor([1, 2]),), rows=(torch.tensor([10, 11, 20, 21]),), beams=2, step=3)
-    after = reorder(state, torch.tensor([1, 1, 2, 3]))
+    after = state.reorder(torch.tensor([1, 1, 2, 3]))
     assert (after.sentences[0].tolist(), after.rows[0].tolist(), after.step) == ([1, 2], [11, 11, 20, 21], 3)
 
 
 def test_selecting_moves_sentences_with_their_hypotheses() -> None:
     state = State(sentences=(torch.tensor([1, 2]),), rows=(torch.tensor([10, 11, 20, 21]),), beams=2, step=3)
-    after = select(state, torch.tensor([1, 1, 0]))
+    after = state.select(torch.tensor([1, 1, 0]))
     assert after.sentences[0].tolist() == [2, 2, 1]
     assert after.rows[0].tolist() == [20, 21, 20, 21, 10, 11]
 

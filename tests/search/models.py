@@ -58,7 +58,7 @@ def random_model(size: int, seed: int = 7, config: TransformerConfig = CONFIG) -
             if weight.dim() > 1:
                 weight.mul_(4)
         model.output_weight_VD[Vocabulary.eos].mul_(1.5)
-    return model.eval()
+    return model.requires_grad_(False).eval()
 
 
 def translator(path: Path, language: str = "de", limit: int = 64, model: Seq2Seq | None = None) -> Translator:

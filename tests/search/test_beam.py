@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from search.tables import BOS, EOS, FIRST, PAD, UNK, scripted, start, stepper
 from torch import Tensor
 
+from nmt.search.batching import close_ranks
 from nmt.search.beam import search
 from nmt.search.hypothesis import Hypothesis
 from nmt.search.length import Penalty, parse_penalty
@@ -81,6 +82,46 @@ def test_a_beam_that_covers_the_space_finds_what_brute_force_finds(
         )[:n_best]
         assert [h.ids for h in found[sentence]] == [ids for _, ids in ranked]
         assert [h.score for h in found[sentence]] == pytest.approx([score for score, _ in ranked], abs=1e-4)
+
+
+def by_the_rule(logits: Logits, limit: int, beam: int, form: Penalty) -> list[tuple[int, ...]]:
+    """All that ends, best first, with the rule of the beam written out for one sentence."""
+    live, ended = [((), 0.0)], []
+    for length in range(limit + 1):
+        rows = [(ids, total, logits(0, ids).log_softmax(-1).tolist()) for ids, total in live]
+        if length == limit:
+            ended += [(form.score(total + row[EOS], length + 1), ids) for ids, total, row in rows]
+            break
+        candidates = sorted(
+            ((total + row[token], ids, token) for ids, total, row in rows for token in range(EOS, len(row))),
+            reverse=True,
+        )
+        ended += [(form.score(total, length + 1), ids) for total, ids, token in candidates[:beam] if token == EOS]
+        live = [((*ids, token), total) for total, ids, token in candidates if token != EOS][:beam]
+        if len(ended) >= beam:
+            break
+    return [ids for _, ids in sorted(ended, reverse=True)]
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    seed=st.integers(0, 10**6),
+    beam=st.integers(1, 5),
+    penalty=st.sampled_from(PENALTIES),
+    size=st.sampled_from([7, 30, 192, 1400]),  # without groups of columns, and with them
+)
+def test_search_is_the_rule_written_out(seed: int, beam: int, penalty: str, size: int) -> None:
+    logits, form, n_best = random_table(seed, size, 2.0), parse_penalty(penalty), max(beam // 2, 1)
+    (found,) = run(logits, [6], beam, penalty, n_best)
+    assert [h.ids for h in found] == by_the_rule(logits, 6, beam, form)[:n_best]
+
+
+@pytest.mark.parametrize("count", [1, 3, 8])
+def test_ranks_close_with_few_moves(count: int) -> None:
+    for staying in itertools.product([True, False], repeat=count):
+        places = close_ranks(staying)
+        assert sorted(places) == [place for place, stays in enumerate(staying) if stays]
+        assert all(place == i or place >= len(places) for i, place in enumerate(places))
 
 
 @settings(deadline=None, max_examples=60)

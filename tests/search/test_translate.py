@@ -52,6 +52,17 @@ def test_batches_and_buffers_change_nothing(
 
 
 @pytest.mark.parametrize("beam", [1, 4])
+@pytest.mark.parametrize("precision", ["float32", "bfloat16", "int8"])
+def test_workers_and_batches_change_nothing_in_any_precision(
+    random_translator: Translator, mixed: list[str], precision: str, beam: int
+) -> None:
+    usual = list(random_translator.stream(mixed[:40], beam=beam, precision=precision, workers=1))
+    for how in ({"workers": 2}, {"workers": 3, "batch_lines": 5}, {"batch_tokens": 1}):
+        assert list(random_translator.stream(mixed[:40], beam=beam, precision=precision, **how)) == usual
+    assert len(list(random_translator.stream(mixed[:2], precision="auto"))) == 2
+
+
+@pytest.mark.parametrize("beam", [1, 4])
 def test_order_and_neighbours_change_nothing(random_translator: Translator, mixed: list[str], beam: int) -> None:
     usual = list(random_translator.stream(mixed, beam=beam))
     backwards = list(random_translator.stream(mixed[::-1], beam=beam))[::-1]
@@ -71,7 +82,8 @@ def test_batches_change_nothing_whatever_the_model(vocabulary_path: Path, config
 def test_the_forced_score_is_the_score_of_search_whatever_the_model(vocabulary_path: Path, config: Any) -> None:
     ours = translator(vocabulary_path, model=random_model(340, config=config), limit=30)
     pairs = forced(ours, sentences(8, 6, seed=4), "gnmt:0.6")
-    assert [scored.score for _, scored in pairs] == pytest.approx([found.score for found, _ in pairs], abs=1e-4)
+    # search and scorer sum up in different orders, and weights so large magnify that, post-norm above all
+    assert [scored.score for _, scored in pairs] == pytest.approx([found.score for found, _ in pairs], abs=1e-3)
 
 
 @pytest.mark.parametrize("config", MODELS, ids=name)
@@ -303,7 +315,16 @@ def test_lines_read_by_a_thread_are_translated_alike(random_translator: Translat
     assert random_translator.translate(live(lines)) == random_translator.translate(lines)  # type: ignore[arg-type]
 
 
-def test_bfloat16_is_close_and_the_default_exact(random_translator: Translator) -> None:
+@pytest.mark.parametrize("precision", ["bfloat16", "int8"])
+def test_reduced_precision_is_close_and_the_default_exact(random_translator: Translator, precision: str) -> None:
+    lines = sentences(30, seed=6)
+    exact, rough = (list(random_translator.stream(lines, precision=p)) for p in ("float32", precision))
+    close = [abs(a.best.score - b.best.score) < 0.1 * abs(a.best.score) for a, b in zip(exact, rough, strict=True)]
+    assert sum(close) > 15  # the others differ early: a model that has learned nothing hardly prefers one token
+    assert any(a.best.score != b.best.score for a, b in zip(exact, rough, strict=True))
+
+
+def test_bfloat16_scores_are_close(random_translator: Translator) -> None:
     (exact,) = random_translator.rescore(["bal kor"], ["dem"])
     (rough,) = random_translator.rescore(["bal kor"], ["dem"], precision="bfloat16")
     assert rough.score == pytest.approx(exact.score, rel=0.1)

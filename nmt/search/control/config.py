@@ -67,6 +67,8 @@ class ControlConfig(SearchConfig):
     """Draw from this many most probable tokens only; 0 means all."""
     top_p: float = Field(1.0, gt=0, le=1)
     """Draw from the fewest tokens that together have this probability."""
+    workers: int | None = Field(None, ge=1)
+    """Batches computed at the same time, on their share of the threads; by default one a thread. No result changes."""
     seed: int = 1
     """Chooses the random numbers: each source text has its own, whatever stands beside it."""
 

@@ -19,7 +19,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from nmt.model.seq2seq import State, reorder, select
+from nmt.model.seq2seq import State
 from nmt.search.candidates import next_tokens
 from nmt.search.control.core import Constraints
 from nmt.search.hypothesis import Hypothesis
@@ -71,11 +71,11 @@ def diverse_search(
             if sentences[i].extend(found[here], ends[here]):
                 staying.append(place)
         if len(staying) < len(going_on):
-            state = select(state, torch.tensor(staying, dtype=torch.long, device=device))
+            state = state.select(torch.tensor(staying, dtype=torch.long, device=device))
             going_on = [going_on[place] for place in staying]
         rows = [row for i in going_on for row in sentences[i].rows]
         parents = [place // each * state.beams + row.parent for place, row in enumerate(rows)]
-        state = replace(reorder(state, torch.tensor(parents, dtype=torch.long, device=device)), beams=each)
+        state = replace(state.reorder(torch.tensor(parents, dtype=torch.long, device=device)), beams=each)
         last_R = torch.tensor([row.ids[-1] for row in rows], dtype=torch.long, device=device)
     return [sentence.best_first() for sentence in sentences]
 

@@ -16,7 +16,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from nmt.model.seq2seq import State, reorder, select
+from nmt.model.seq2seq import State
 from nmt.search.candidates import next_tokens
 from nmt.search.control.core import Constraints
 from nmt.search.hypothesis import Hypothesis
@@ -120,10 +120,10 @@ def grid_search(
             log_probs_RV[complete] = log_probs_RV[complete].masked_fill(~follow_V, -torch.inf)
         staying = search.extend(log_probs_RV)
         if len(staying) < len(limits):
-            state = select(state, torch.tensor(staying, dtype=torch.long, device=device))
+            state = state.select(torch.tensor(staying, dtype=torch.long, device=device))
         limits = [search.limits[i] for i in search.numbers]
         parents = [s * state.beams + live.place for s, beam in enumerate(search.beams) for live in beam]
-        state = replace(reorder(state, torch.tensor(parents, dtype=torch.long, device=device)), beams=width)
+        state = replace(state.reorder(torch.tensor(parents, dtype=torch.long, device=device)), beams=width)
         last_R = torch.tensor([live.ids[-1] for live in search.rows()], dtype=torch.long, device=device)
     return search.best_first()
 

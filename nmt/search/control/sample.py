@@ -13,7 +13,8 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from nmt.model.seq2seq import State, select
+from nmt.model.seq2seq import State
+from nmt.search.batching import close_ranks
 from nmt.search.candidates import next_tokens
 from nmt.search.control.core import Constraints
 from nmt.search.hypothesis import Hypothesis
@@ -66,7 +67,7 @@ def sample(
         if staying is not None:
             staying_S = torch.tensor(staying, dtype=torch.long, device=device)
             rows_R = (staying_S[:, None] * state.beams + torch.arange(state.beams, device=device)).flatten()
-            state, last_R = select(state, staying_S), last_R[rows_R]
+            state, last_R = state.select(staying_S), last_R[rows_R]
     return written.best_first(penalty)
 
 
@@ -142,13 +143,10 @@ class _Written:
                 self.gains[row].append(gain if token == eos else end)
             self.ids[row].append(token)
         self.length += 1
-        places = [
-            place
-            for place, i in enumerate(self.going_on)
-            if any(i * self.count + n not in self.ended for n in range(self.count))
-        ]
-        if len(places) == len(self.going_on):
+        going = [any(i * self.count + n not in self.ended for n in range(self.count)) for i in self.going_on]
+        if all(going):
             return None
+        places = close_ranks(going)
         self.going_on = [self.going_on[place] for place in places]
         return places
 

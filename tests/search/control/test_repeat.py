@@ -74,7 +74,7 @@ def test_where_all_words_are_used_up_the_sentence_ends(beam: int) -> None:
         return row
 
     (found,) = run(endless, [9], beam, NoRepeat([1]))
-    assert found[0].ids == (FIRST, FIRST + 1)
+    assert sorted(found[0].ids) == [FIRST, FIRST + 1]  # both orders are as probable
     assert found[0].finished
 
 
