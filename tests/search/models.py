@@ -49,14 +49,14 @@ CONFIG = TransformerConfig.model_validate(
 
 
 @cache
-def random_model(size: int, seed: int = 7, config: TransformerConfig = CONFIG) -> Seq2Seq:
+def random_model(size: int, seed: int = 7, config: TransformerConfig = CONFIG, opinions: float = 4) -> Seq2Seq:
     """A model that has learned nothing, with weights so large that it has opinions, and that half its lines end."""
     model = config.build(size, size, 0)
     model.initialize(torch.Generator().manual_seed(seed))
     with torch.no_grad():
         for weight in model.parameters():
             if weight.dim() > 1:
-                weight.mul_(4)
+                weight.mul_(opinions)
         model.output_weight_VD[Vocabulary.eos].mul_(1.5)
     return model.requires_grad_(False).eval()
 

@@ -80,10 +80,9 @@ def test_batches_change_nothing_whatever_the_model(vocabulary_path: Path, config
 
 @pytest.mark.parametrize("config", MODELS, ids=name)
 def test_the_forced_score_is_the_score_of_search_whatever_the_model(vocabulary_path: Path, config: Any) -> None:
-    ours = translator(vocabulary_path, model=random_model(340, config=config), limit=30)
+    ours = translator(vocabulary_path, model=random_model(340, config=config, opinions=2), limit=30)
     pairs = forced(ours, sentences(8, 6, seed=4), "gnmt:0.6")
-    # search and scorer sum up in different orders, and weights so large magnify that, post-norm above all
-    assert [scored.score for _, scored in pairs] == pytest.approx([found.score for found, _ in pairs], abs=1e-3)
+    assert [scored.score for _, scored in pairs] == pytest.approx([found.score for found, _ in pairs], abs=1e-4)
 
 
 @pytest.mark.parametrize("config", MODELS, ids=name)
@@ -315,12 +314,14 @@ def test_lines_read_by_a_thread_are_translated_alike(random_translator: Translat
     assert random_translator.translate(live(lines)) == random_translator.translate(lines)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("precision", ["bfloat16", "int8"])
-def test_reduced_precision_is_close_and_the_default_exact(random_translator: Translator, precision: str) -> None:
+@pytest.mark.parametrize(("precision", "most"), [("bfloat16", 25), ("int8", 20)])
+def test_reduced_precision_is_close_and_the_default_exact(
+    random_translator: Translator, precision: str, most: int
+) -> None:
     lines = sentences(30, seed=6)
     exact, rough = (list(random_translator.stream(lines, precision=p)) for p in ("float32", precision))
     close = [abs(a.best.score - b.best.score) < 0.1 * abs(a.best.score) for a, b in zip(exact, rough, strict=True)]
-    assert sum(close) > 15  # the others differ early: a model that has learned nothing hardly prefers one token
+    assert sum(close) >= most  # the others differ early: a model that has learned nothing hardly prefers one token
     assert any(a.best.score != b.best.score for a, b in zip(exact, rough, strict=True))
 
 

@@ -15,8 +15,6 @@ from torch.nn.functional import linear
 from nmt.model.inference.hardware import multiplies_int8
 
 Arithmetic = Literal["float32", "bfloat16", "int8"]
-_pointwise = torch.ops.mkldnn._linear_pointwise.default
-_whole_pointwise = torch.ops.onednn.qlinear_pointwise.default
 Linear = Callable[[Tensor], Tensor]
 """x_RI → y_RO; any number of leading dimensions."""
 
@@ -41,7 +39,7 @@ class Packed:
 
     def __call__(self, x: Tensor) -> Tensor:
         x_RI = filled_up(x.flatten(0, -2), self.dtype)
-        y_RO = _pointwise(x_RI, self.weight_OI, self.bias_O, "none", [], "")
+        y_RO = torch.ops.mkldnn._linear_pointwise.default(x_RI, self.weight_OI, self.bias_O, "none", [], "")
         return _as_given(y_RO, x).float()
 
 
@@ -98,7 +96,7 @@ class WideSums(NarrowSums):
         if len(whole_RI) <= self.FEW:
             return super().__call__(whole_RI)
         shifted_RI = whole_RI.to(torch.int8).view(torch.uint8).bitwise_xor_(128)  # the kernel's zero is 128
-        y_RO = _whole_pointwise(
+        y_RO = torch.ops.onednn.qlinear_pointwise.default(
             filled_up(shifted_RI, torch.uint8), 1.0, 128, self.packed_OI, self.scale_O, self.zero_O,
             None, 1.0, 0, torch.float32, "none", [], "",
         )  # fmt: skip
@@ -108,7 +106,12 @@ class WideSums(NarrowSums):
 def _kind(weight_OI: Tensor) -> type[Sums]:
     if not multiplies_int8() or weight_OI.size(1) == 1:  # of a single input torch mistakes the order of the weights
         return Sums
-    return WideSums if len(weight_OI) >= 2048 else NarrowSums
+    return WideSums if len(weight_OI) >= 2048 and _offers("onednn", "qlinear_pointwise") else NarrowSums
+
+
+def _offers(library: str, operator: str) -> bool:
+    """Whether this torch has the operator, which is not of its public interface."""
+    return hasattr(getattr(torch.ops, library), operator)
 
 
 def filled_up(x_RI: Tensor, dtype: torch.dtype) -> Tensor:
@@ -138,5 +141,5 @@ def pack(weight_OI: Tensor, bias_O: Tensor | None, arithmetic: Arithmetic) -> Li
         return Int8(weight_OI.float(), bias_O)
     dtype = getattr(torch, arithmetic)
     bias_O = None if bias_O is None else bias_O.to(dtype)
-    kind = Packed if torch.backends.mkldnn.is_available() else Plain
+    kind = Packed if torch.backends.mkldnn.is_available() and _offers("mkldnn", "_linear_pointwise") else Plain
     return kind(weight_OI.to(dtype, copy=True), bias_O)
