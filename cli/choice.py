@@ -126,6 +126,8 @@ def reorder(
     """What puts the alternatives of a translation into the order asked for."""
     from nmt.search.control.rerank import Rescoring, in_turn
 
+    if strange := next((weight for weight in weights or [] if not abs(weight) <= 1000), None):
+        raise typer.BadParameter(f"--rescore-weight = {strange:g} is not a number from -1000 to 1000")
     steps: list[Reorder] = []
     if rescore_by:
         from nmt.checkpoint.load import load_translator

@@ -95,6 +95,16 @@ class Recipe(Config):
         return self
 
 
+def is_default(recipe: Recipe, key: str, value: Any) -> bool:
+    """Whether the dotted `key` of `recipe` has this value when nothing is said: then it changes no run without it."""
+    *tables, name = key.split(".")
+    table: Any = recipe
+    for step in tables:
+        table = getattr(table, step, None)
+    field = type(table).model_fields.get(name) if isinstance(table, Config) else None
+    return field is not None and not field.is_required() and bool(field.get_default(call_default_factory=True) == value)
+
+
 def read(path: Path, overrides: Sequence[str] = ()) -> Recipe:
     """The recipe in the file `path`, with `overrides` such as ``train.steps=500`` put over it.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal
 
@@ -95,13 +96,20 @@ def read_record(line: str, place: str) -> tuple[str, Record]:
     if not line.strip():
         return "", {}
     try:
-        record = json.loads(line)
+        record = json.loads(line, parse_float=_finite, parse_constant=_finite)
     except (ValueError, RecursionError) as error:
         raise DataError(f"{place}: is not valid JSON: {error}", "each line holds one JSON object") from error
     if not isinstance(record, dict) or not isinstance(record.get("source"), str):
         raise DataError(f"{place}: is not an object with a text field source", 'write {"source": "..."} on each line')
     source = record["source"].encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     return source, record
+
+
+def _finite(text: str) -> float:
+    """A number that JSON can say again: it has none for infinity and for what is no number."""
+    if not math.isfinite(number := float(text)):
+        raise ValueError(f"{text} is not a finite number")
+    return number
 
 
 def _opinion(candidate: Candidate, scores: bool, alignment: bool) -> Record:

@@ -41,7 +41,9 @@ def problems(recipe: Recipe, run: RunFolder) -> Iterator[str]:
 
 
 def _files(recipe: Recipe) -> list[tuple[str, Path]]:
-    return [(key, value) for key, value in flatten(recipe.data, "data") if isinstance(value, Path)]
+    found = [(key, value) for key, value in flatten(recipe.data, "data") if isinstance(value, Path)]
+    guide = recipe.train.guided_alignment
+    return [*found, *([("train.guided_alignment.path", guide.path)] if guide else [])]
 
 
 def _missing(recipe: Recipe) -> Iterator[str]:

@@ -17,7 +17,7 @@ from typing import Any
 from nmt import __version__
 from nmt.errors import DataError, NmtError
 from nmt.files import read_json, sha256, write_json
-from nmt.recipe import Recipe
+from nmt.recipe import Recipe, is_default
 from nmt.stages.environment import environment
 from nmt.stages.stage import MANIFEST, STAGES, RunFolder, Stage
 
@@ -163,7 +163,11 @@ def followed(stage: Stage, run: RunFolder) -> str:
 
 def _setting_reasons(stage: Stage, recipe: Recipe, manifest: Manifest) -> list[str]:
     settings = plain(stage.settings(recipe))
-    return [describe_change(key, manifest.settings, settings) for key in changed_settings(manifest.settings, settings)]
+    return [
+        describe_change(key, manifest.settings, settings)
+        for key in changed_settings(manifest.settings, settings)
+        if key in manifest.settings or not is_default(recipe, key, settings[key])  # nmt may have new keys since
+    ]
 
 
 def plain(settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +11,7 @@ from nmt.batches.buckets import BatchOrder
 from nmt.checkpoint import layout
 from nmt.checkpoint.layout import Description, Origin
 from nmt.events import Caution, Event, Notice
-from nmt.recipe import Recipe
+from nmt.recipe import Recipe, is_default
 from nmt.schema import fingerprint
 from nmt.stages.bpe import vocabulary_files
 from nmt.stages.methods import aligned, sampled, side_limits
@@ -113,7 +113,7 @@ def run(recipe: Recipe, run: RunFolder, ranks: Ranks | None = None) -> Iterator[
         settings=settings,
         ema=ema,
     )
-    state, told = resume(store, model, optimizer, ranks)
+    state, told = resume(store, model, optimizer, ranks, partial(is_default, recipe))
     yield from told
     if parent and not state.step:
         yield from told_of_parent(recipe, parent)
@@ -158,7 +158,13 @@ def check(recipe: Recipe, run: RunFolder) -> None:
         check_fixed(old, {"fixed": fixed_settings(recipe)}, str(newest))
 
 
-def resume(store: Store, model: Seq2Seq, optimizer: torch.optim.Optimizer, ranks: Ranks) -> tuple[State, list[Event]]:
+def resume(
+    store: Store,
+    model: Seq2Seq,
+    optimizer: torch.optim.Optimizer,
+    ranks: Ranks,
+    is_default: Callable[[str, Any], bool],
+) -> tuple[State, list[Event]]:
     """The state to begin with: that of the newest checkpoint, put into model and optimizer, or a fresh one."""
     told: list[Event] = []
     if ranks.leads and (leftovers := store.recover()):
@@ -169,7 +175,7 @@ def resume(store: Store, model: Seq2Seq, optimizer: torch.optim.Optimizer, ranks
     old = read_record(newest).get("settings", {})
     check_fixed(old, store.settings, str(newest))
     state = store.restore(newest, model, optimizer)
-    changes, reordered = told_changes(old, store.settings)
+    changes, reordered = told_changes(old, store.settings, is_default)
     if changes:
         told.append(Caution(f"going on under changed settings: {'; '.join(changes)}"))
     if reordered and state.update:

@@ -7,7 +7,7 @@ whose change training goes on. Which setting is in which, the stage says that tr
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from nmt.errors import TrainingError
@@ -65,10 +65,19 @@ def check_fixed(old: Mapping[str, Any], new: Mapping[str, Any], place: str) -> N
         )
 
 
-def told_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[list[str], bool]:
-    """Changes that training goes on under, for people to know; and whether they put the data in another order."""
+def told_changes(
+    old: Mapping[str, Any], new: Mapping[str, Any], is_default: Callable[[str, Any], bool] = lambda key, value: False
+) -> tuple[list[str], bool]:
+    """Changes that training goes on under, for people to know; and whether they put the data in another order.
+
+    A key that the checkpoint does not know, since nmt had none of that name, is no change where it `is_default`.
+    """
     before, after = old.get("told", {}), new["told"]
-    changed = dict(differences(before, after))
+    changed = {
+        key: text
+        for key, text in differences(before, after)
+        if _at(before, key) is not None or not is_default(key, _at(after, key))
+    }
     told = {key: text for key, text in changed.items() if key not in FREE}
     falls = after.get("train", {}).get("schedule", {}).get("kind") in {"linear", "cosine"}
     if falls and "train.steps" in changed:
@@ -83,6 +92,13 @@ def differences(old: Any, new: Any, place: str = "") -> Iterator[tuple[str, str]
             yield from differences(old.get(key), new.get(key), f"{place}.{key}" if place else key)
     elif (before := _text(old)) != (after := _text(new)):
         yield place, f"{place} {_short(before)} → {_short(after)}"
+
+
+def _at(settings: Any, key: str) -> Any:
+    """The value of a dotted key, None where there is none."""
+    for step in key.split("."):
+        settings = settings.get(step) if isinstance(settings, Mapping) else None
+    return settings
 
 
 def _text(value: Any) -> str:

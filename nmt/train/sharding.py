@@ -6,7 +6,7 @@ All must therefore compute the same number of batches, and none may give up in t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 
 import torch
@@ -40,6 +40,7 @@ class Sharded(Group):
         for block in blocks(model):
             fully_shard(block, mesh=mesh)
         self._whole = objective
+        fetch_in_order(list(blocks(model)))
         nothing = collate([[]], [[]], bos=1, eos=1, pad=0).to(self.device)
         with torch.no_grad(), self.contact():
             root = fully_shard(objective, mesh=mesh)
@@ -87,6 +88,17 @@ class Parts(Gradients):
     def passing(self, last: bool) -> AbstractContextManager[None]:
         """Every pass waits for the others."""
         return self._contact()
+
+
+def fetch_in_order(layers: Sequence[nn.Module]) -> None:
+    """Let the backward pass of each layer fetch the weights of the one before it.
+
+    Left alone, FSDP fetches in the order of the forward passes that it has seen. Those of a validation are not as many
+    in every process, which would then wait for different weights.
+    """
+    for before, layer in zip([layers[0], *layers], layers, strict=False):
+        assert isinstance(layer, FSDPModule) and isinstance(before, FSDPModule)
+        layer.set_modules_to_backward_prefetch([before])
 
 
 def blocks(model: nn.Module) -> Iterator[nn.Module]:

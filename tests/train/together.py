@@ -151,6 +151,13 @@ def train(folder: Path, job: dict[str, Any], ranks: Ranks) -> dict[str, Any]:
     trained.forward = forward
     trained.encoder.layers[0].register_forward_pre_hook(before)
     trained.encoder.layers[0].register_forward_hook(after)
+
+    def evaluate() -> Scores:
+        with ranks.assembled(trained), evaluating(trained):
+            for _ in range(ranks.rank + 1):  # each has another share of the validation set
+                mean_loss(trained, data)
+        return ranks.first(lambda: Scores(1.0, 2.7, bleu=next(scores)))
+
     events = list(
         fit(
             trained,
@@ -159,7 +166,7 @@ def train(folder: Path, job: dict[str, Any], ranks: Ranks) -> dict[str, Any]:
             state,
             schedule=constant(1e-2, 0),
             rules=rules,
-            evaluate=(lambda: ranks.first(lambda: Scores(1.0, 2.7, bleu=next(scores)))) if job["bleu"] else None,
+            evaluate=evaluate if job["bleu"] else None,
             store=kept if ranks.leads or ranks.spreads else None,
             should_stop=lambda: f"rank {ranks.rank} says so" if now("stop") else None,
             clock=lambda: next(ticks) * pace,

@@ -37,9 +37,9 @@ class ControlConfig(SearchConfig):
 
     beam_groups: int = Field(1, ge=1)
     """The beam is divided into this many groups, which differ from each other by `diversity`; 1 is plain search."""
-    diversity: float = Field(0.5, ge=0)
+    diversity: float = Field(0.5, ge=0, le=1000)
     """What a token loses in a group's eyes for each hypothesis of an earlier group that took it at the same step."""
-    coverage_penalty: float = Field(0.0, ge=0)
+    coverage_penalty: float = Field(0.0, ge=0, le=1000)
     """Weight of source coverage in the choice among the beam's translations: Wu et al. 2016, eq. 14; 0 is none."""
     min_length: int = Field(0, ge=0)
     """A translation has at least this many tokens."""
@@ -49,7 +49,7 @@ class ControlConfig(SearchConfig):
     """A translation has at least this many tokens for each source token, rounded up."""
     max_length_ratio: float | None = Field(None, gt=0)
     """A translation has at most this many tokens for each source token, rounded down, but one in any case."""
-    lm_weight: float = Field(0.2, ge=0)
+    lm_weight: float = Field(0.2, ge=0, le=1000)
     """Weight of the log-probabilities of a language model, where one is given; 0 ignores it."""
     unique_text: bool = False
     """No two translations of a line have the same text; without, they differ as tokens."""
@@ -61,7 +61,7 @@ class ControlConfig(SearchConfig):
     """Log-probabilities of tokens that were written already are multiplied by this; 1 changes nothing."""
     sample: bool = False
     """Draw translations at random instead of searching for the best."""
-    temperature: float = Field(1.0, gt=0)
+    temperature: float = Field(1.0, ge=1e-4, le=1e4)
     """What log-probabilities are divided by before drawing; below 1 prefers the probable."""
     top_k: int = Field(0, ge=0)
     """Draw from this many most probable tokens only; 0 means all."""
