@@ -229,7 +229,7 @@ def _rendered(form: str, found: Look, choice: Choice, model: Path) -> bytes:
     if form == "png":
         from nmt.analysis.picture import picture
 
-        return picture(found, choice)
+        return picture(found, choice, str(model))
     if form == "json":
         return (as_json(found, choice.units, model=str(model)) + "\n").encode()
     return page(found, choice, {name: value for name, value in about(model)}).encode()
