@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Literal, Optional
 import typer
 
 from . import show
+from .align import Align, Gold, files_of_align
+from .align import align as align_words
 from .options import Device, ModelFolder, Quiet, TagOption, Threads, To, asked_tag
 from .translate import Beam
 
@@ -22,7 +24,9 @@ if TYPE_CHECKING:
 
 Sentence = Annotated[
     Optional[str],  # noqa: UP045
-    typer.Argument(metavar="SENTENCE", show_default=False, help="A sentence of the source; not with --heads."),
+    typer.Argument(
+        metavar="SENTENCE", show_default=False, help="A sentence of the source; not with --heads or --align."
+    ),
 ]
 Target = Annotated[
     Optional[str],  # noqa: UP045
@@ -31,7 +35,7 @@ Target = Annotated[
         "-t",
         metavar="TEXT",
         show_default=False,
-        help="Its translation; otherwise the model's own. With --heads, a file of translations.",
+        help="Its translation; otherwise the model's own. With --heads or --align, a file.",
     ),
 ]
 Output = Annotated[
@@ -41,7 +45,7 @@ Output = Annotated[
         "-o",
         metavar="FILE",
         show_default=False,
-        help="File to write; - is stdout. Otherwise attention.html, or with --format's suffix; stdout for --heads.",
+        help="File to write; - is stdout. Otherwise attention.html or --format's suffix; stdout for --heads, --align.",
     ),
 ]
 Form = Annotated[
@@ -73,7 +77,11 @@ Heads = Annotated[
 Source = Annotated[
     Optional[str],  # noqa: UP045
     typer.Option(
-        "--source", "-s", metavar="FILE", show_default=False, help="The corpus of --heads: text, such as validation's."
+        "--source",
+        "-s",
+        metavar="FILE",
+        show_default=False,
+        help="The corpus of --heads or --align: text, such as validation's.",
     ),
 ]
 
@@ -89,7 +97,9 @@ def attention(
     layer: Layer = None,
     head: Head = None,
     heads: Heads = False,
+    align: Align = False,
     source: Source = None,
+    gold: Gold = None,
     beam: Beam = None,
     to: To = None,
     tag: TagOption = None,
@@ -103,10 +113,22 @@ def attention(
     picture. The weights are those with which the model computed, of encoder, decoder and cross-attention.
 
     With --heads, reads two files of sentence pairs instead, and prints what each head does on average and how much
-    the loss rises when the head is switched off.
+    the loss rises when the head is switched off. With --align, reads two such files and prints which source word each
+    target word looks at most, 0-0 1-2 for each pair, or with --gold the error rate of each layer's links.
 
     Example: nmt attention runs/sample "The file could not be opened." --output attention.html
     """
+    if gold is not None and not align:
+        raise typer.BadParameter("--gold needs --align")
+    if align:
+        without = {"--heads": heads, "--words": words, "--kind": kind, "--head": head, "--beam": beam}
+        source, target = files_of_align(without, sentence, source, target, form)
+        if layer is not None and gold is not None:
+            raise typer.BadParameter("--gold measures every layer; leave --layer out")
+        load = partial(_loaded, model, device, threads, asked_tag(to, tag))
+        as_json = "json" in {form, Path(output or "").suffix.lower()[1:]}
+        align_words(load, source, target, gold, layer, "json" if as_json else "text", output or "-")
+        return
     if heads:
         of_sentences = {"--words": words, "--kind": kind, "--layer": layer, "--head": head, "--beam": beam}
         if unfit := [name for name, value in of_sentences.items() if value]:
@@ -207,7 +229,7 @@ def _rendered(form: str, found: Look, choice: Choice, model: Path) -> bytes:
     if form == "png":
         from nmt.analysis.picture import picture
 
-        return picture(found, choice)
+        return picture(found, choice, str(model))
     if form == "json":
         return (as_json(found, choice.units, model=str(model)) + "\n").encode()
     return page(found, choice, {name: value for name, value in about(model)}).encode()

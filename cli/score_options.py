@@ -29,6 +29,14 @@ def _known(name: str | None) -> str | None:
     return name
 
 
+def _code(language: str) -> str:
+    from nmt.score.languages import language_problem
+
+    if problem := language_problem(language):
+        raise typer.BadParameter(problem)
+    return language
+
+
 References = Annotated[
     Optional[list[str]],  # noqa: UP045
     typer.Argument(metavar="REFERENCE", show_default=False, help="Reference translations, one or several files."),
@@ -63,7 +71,14 @@ Metrics = Annotated[
 ]
 Language = Annotated[
     str,
-    typer.Option("--language", "--tgt-lang", "-l", metavar="LANG", help="Target language: chooses BLEU's tokenizer."),
+    typer.Option(
+        "--language",
+        "--tgt-lang",
+        "-l",
+        metavar="LANG",
+        callback=_code,
+        help="Target language, by its code, such as zh: chooses BLEU's tokenizer.",
+    ),
 ]
 Tokenize = Annotated[
     Optional[str],  # noqa: UP045

@@ -32,7 +32,7 @@ OWNERS = {  # who may import a library while being imported itself
     "torch": (
         *("nmt/model/", "nmt/search/", "nmt/train/", "nmt/checkpoint/", "nmt/batches/batch.py"),
         *("nmt/analysis/capture.py", "nmt/analysis/look.py"),
-        *("nmt/analysis/measures.py", "nmt/analysis/importance.py"),
+        *("nmt/analysis/measures.py", "nmt/analysis/importance.py", "nmt/analysis/alignment.py"),
     ),
     "safetensors": ("nmt/checkpoint/", "nmt/train/"),
     "sentencepiece": ("nmt/subwords/learn.py", "nmt/subwords/vocabulary.py"),

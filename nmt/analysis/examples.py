@@ -49,7 +49,12 @@ def _lengths(test: TestSet, record: Record) -> Markup:
         ]
         for bucket in found
     ]
-    return join([tag("h3", f"{name} by length of the source"), table([unit, "lines", name, ""], rows, [0, 1, 2])])
+    return join(
+        [
+            tag("h3", f"{name} by length of the source, n = {len(test.lines):,}"),
+            table([unit, "lines", name, ""], rows, [0, 1, 2]),
+        ]
+    )
 
 
 def _lists(test: TestSet, language: str) -> Iterator[Markup]:

@@ -27,7 +27,9 @@ def table(studied: Studied) -> Iterator[tuple[str, ...]]:
 def _row(head: Head) -> tuple[str, ...]:
     measures = head.measures
     place = f"{measures.offset:+d}" if measures.offset else "0"
-    offset = f"{place}: {measures.offset_share:.2f} ({head.uniform.offset_share:.2f})"
+    offset = (
+        f"{place}: {measures.offset_share:.2f} ± {measures.offset_half_width:.2f} ({head.uniform.offset_share:.2f})"
+    )
     number = f"{head.importance:+.4f}"
     return head.kind, str(head.layer + 1), str(head.head + 1), number, *_shares(measures, head.kind), offset
 

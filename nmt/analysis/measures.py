@@ -5,8 +5,9 @@ L layers · B batch · H heads · Q queries · K keys
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
@@ -18,6 +19,7 @@ from nmt.subwords.vocabulary import Vocabulary
 
 OFFSETS = range(-4, 5)
 """Distances from query to key that are tried for `Head.offset`."""
+SURE = 1.96  # standard errors to either side hold 95 % of a normal distribution
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,8 @@ class Measures:
     """The distance from query to key, key minus query, that gets most."""
     offset_share: float
     """The share of keys at that distance; rows without one count as 0."""
+    offset_half_width: float = 0.0
+    """Half of the 95 % interval of `offset_share` over sentences; 0 for uniform weights."""
 
 
 @dataclass
@@ -45,6 +49,8 @@ class Totals:
     """Sums over the rows of one kind of attention, to be divided by their number."""
 
     rows: int = 0
+    squared_rows: float = 0.0
+    """The sum over sentences of their rows squared."""
     heads: dict[str, Tensor] = field(default_factory=dict)
     """Of each measure, LH."""
     uniform: dict[str, float] = field(default_factory=dict)
@@ -56,7 +62,15 @@ class Totals:
 
     def of_head(self, layer: int, head: int) -> Measures:
         """The means of one head."""
-        return _measures({name: float(sum_LH[layer, head]) / self.rows for name, sum_LH in self.heads.items()})
+        means = {name: float(sum_LH[layer, head]) / self.rows for name, sum_LH in self.heads.items()}
+        found = _measures(means)
+        return replace(found, offset_half_width=self._half_width(means, f"offset {found.offset}"))
+
+    def _half_width(self, means: Mapping[str, float], name: str) -> float:
+        """Half of the 95 % interval of a share, sentences being drawn: a ratio of sums, by its linear expansion."""
+        share = means[name]
+        spread = means[f"{name} squared"] - 2 * share * means[f"{name} by rows"]
+        return SURE * math.sqrt(max(spread * self.rows + share**2 * self.squared_rows, 0.0)) / self.rows
 
     def of_uniform(self, like: Measures | None = None) -> Measures:
         """The means that uniform weights would have; the offset is that of `like`, or their own best."""
@@ -105,11 +119,17 @@ def _tally(totals: Totals, weights_LBHQK: Tensor, visible_BQK: Tensor, marks_BK:
     queries, keys = visible_BQK.shape[1:]
     distance_QK = torch.arange(keys)[None] - torch.arange(queries)[:, None]
     masks = {"first": (torch.arange(keys) == 0)[None, None], "end": end_BK[:, None], "punctuation": marks_BK[:, None]}
-    masks |= {f"offset {offset}": (distance_QK == offset)[None] for offset in OFFSETS}
-    for name, mask in masks.items():
+    offsets = {f"offset {offset}": (distance_QK == offset)[None] for offset in OFFSETS}
+    rows_B = real.sum(-1)
+    totals.squared_rows += float(rows_B.square().sum())
+    nothing = torch.zeros(())
+    for name, mask in (masks | offsets).items():
         chosen_BQK = (mask & visible_BQK).double()
-        sum_LH = torch.einsum("lbhqk,bqk->lh", weights_LBHQK, chosen_BQK)
-        totals.add(name, sum_LH, (chosen_BQK.sum(-1) / count_BQ).sum())
+        sum_LHB = torch.einsum("lbhqk,bqk->lhb", weights_LBHQK, chosen_BQK)
+        totals.add(name, sum_LHB.sum(-1), (chosen_BQK.sum(-1) / count_BQ).sum())
+        if name in offsets:
+            totals.add(f"{name} squared", sum_LHB.square().sum(-1), nothing)
+            totals.add(f"{name} by rows", (sum_LHB * rows_B).sum(-1), nothing)
 
 
 def _measures(means: Mapping[str, float], offset: int | None = None) -> Measures:

@@ -18,8 +18,10 @@ INCHES_A_TOKEN = 0.16
 LONGEST = 24  # characters of a label
 
 
-def picture(look: Look, choice: Choice) -> bytes:
+def picture(look: Look, choice: Choice, model: str = "") -> bytes:
     """A PNG of one kind of attention: the head that `choice` names, or every head of a layer, or of all layers.
+
+    Its title tells the model by the name given, and the sentence.
 
     Raises NmtError when matplotlib is not installed.
     """
@@ -42,9 +44,16 @@ def picture(look: Look, choice: Choice) -> bytes:
     for panel in axes[-1]:
         panel.set_xticks(range(len(columns)), [_plain(text) for text in columns], fontsize=7, rotation=90)
     figure.colorbar(image, ax=axes, shrink=min(1.0, 4 / size[1]), label=f"{choice.kind} attention")
+    figure.suptitle(title(look, choice, model), fontsize=8, wrap=True)
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=150)
     return buffer.getvalue()
+
+
+def title(look: Look, choice: Choice, model: str) -> str:
+    """What a picture is of: kind, model, and the one sentence."""
+    of = f" of {model}" if model else ""
+    return f"{choice.kind} attention{of}, n = 1 sentence\n{look.source} → {look.target}".replace("$", r"\$")
 
 
 def _panel(panel: Any, grid: Grid, choice: Choice, weights_QK: Tensor) -> Any:

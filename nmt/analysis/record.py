@@ -50,6 +50,8 @@ class TestSet:
     """Why there are no lines."""
     scores: tuple[Mapping[str, Any], ...] = ()
     warnings: tuple[str, ...] = ()
+    segments: int = 0
+    """The lines that were scored."""
 
 
 @dataclass(frozen=True)
@@ -126,13 +128,14 @@ def _tests(path: Path, recipe: Mapping[str, Any]) -> Iterator[TestSet]:
     for i, settings in enumerate(recipe.get("data", {}).get("test", []), 1):
         name = settings.get("name", f"test{i}")
         entry = scored.get(name, {})
+        segments = entry.get("segments", 0)
         scores, warnings = tuple(entry.get("scores", ())), tuple(entry.get("warnings", ()))
         try:
             language = settings.get("target_language") or target
             lines = _lines(path / "translations" / f"{name}.{language}.jsonl", settings)
-            yield TestSet(name, lines, "", scores, warnings)
+            yield TestSet(name, lines, "", scores, warnings, segments)
         except DataError as error:
-            yield TestSet(name, (), error.problem, scores, warnings)
+            yield TestSet(name, (), error.problem, scores, warnings, segments)
 
 
 def _lines(translations: Path, settings: Mapping[str, Any]) -> tuple[Line, ...]:

@@ -10,6 +10,8 @@ from nmt.analysis.charts import Point, Series, chart
 from nmt.analysis.examples import examples
 from nmt.analysis.markup import Markup, asset, details, escape, fill, join, section, table, tag
 from nmt.analysis.record import STAGES, Record
+from nmt.analysis.scores import scores
+from nmt.analysis.sizes import sizes
 
 UNTOLD = ("name", "data.download")  # settings that change no result
 
@@ -22,7 +24,7 @@ def report(records: Sequence[Record]) -> str:
     parts = [
         section("At a glance", _glance(records, names)),
         section("Settings that differ", _differences(records, names)) if several else "",
-        section("Scores", _scores(records, names)),
+        section("Scores", scores(records, names)),
         section("Learning curves", _curves(records, names)),
     ]
     for record, name in zip(records, names, strict=True):
@@ -118,33 +120,6 @@ def _setting(value: Any) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-def _scores(records: Sequence[Record], names: Sequence[str]) -> Markup:
-    """A row for each test set, metric and signature; the better of several runs stands out."""
-    found: dict[tuple[str, str, str], dict[int, Mapping[str, Any]]] = {}
-    for i, record in enumerate(records):
-        for test in record.tests:
-            for score in test.scores:
-                found.setdefault((test.name, score["name"], score["signature"]), {})[i] = score
-    rows = []
-    for (test_name, metric, signature), by_run in found.items():
-        sign = 1 if next(iter(by_run.values())).get("higher_is_better", True) else -1
-        best = max(sign * score["score"] for score in by_run.values())
-        cells: list[object] = []
-        for i in range(len(records)):
-            value = by_run[i]["score"] if i in by_run else None
-            text = "–" if value is None else f"{value:.2f}"
-            cells.append(
-                tag("strong", text) if value is not None and len(by_run) > 1 and sign * value == best else text
-            )
-        rows.append([test_name, metric + ("" if sign > 0 else " (lower is better)"), *cells, tag("code", signature)])
-    if not rows:
-        return Markup()
-    heads = names if len(records) > 1 else ["score"]
-    notes = [tag("li", f"{test.name}: {text}") for record in records for test in record.tests for text in test.warnings]
-    made = table(["test set", "metric", *heads, "signature"], rows, numeric=range(2, 2 + len(records)))
-    return join([made, tag("ul", *notes, class_="soft") if notes else ""])
-
-
 def _curves(records: Sequence[Record], names: Sequence[str]) -> Markup:
     several = len(records) > 1
     steps = [record.events("step") for record in records]
@@ -166,7 +141,19 @@ def _curves(records: Sequence[Record], names: Sequence[str]) -> Markup:
         lines = [Series(label(title.lower(), i), _points(some, key), i, faint=True) for i, some in enumerate(steps)]
         charts.append(chart(title, lines))
     shown = [one for one in charts if one]
-    return join([tag("div", *shown, class_="charts"), *_validations(records, names)]) if shown else Markup()
+    counted = [_counted(record, name) for record, name in zip(records, names, strict=True)]
+    charts_of = tag("div", *shown, class_="charts")
+    return join([charts_of, *counted, *_validations(records, names)]) if shown else Markup()
+
+
+def _counted(record: Record, name: str) -> Markup:
+    """What a run's curves are of."""
+    valid, first = record.preprocess.get("valid"), record.recipe.get("train", {}).get("valid_lines")
+    if not valid:
+        return Markup()
+    translated = f"BLEU and chrF of the first {first:,}" if first and first < valid["kept"] else "BLEU and chrF of all"
+    text = f"{name}: trained on {record.preprocess['kept']:,} pairs; validated on {valid['kept']:,}, {translated}."
+    return tag("p", text, class_="soft")
 
 
 def _points(events: Sequence[Mapping[str, Any]], key: str) -> list[Point]:
@@ -193,7 +180,7 @@ def _own(record: Record) -> Iterator[Markup]:
     """What is told of each run by itself."""
     yield from examples(record)
     yield section("Data", _data(record))
-    yield section("Subwords", _subwords(record))
+    yield section("Subwords", _subwords(record), sizes(record.path))
     yield section("How it was made", _environment(record))
     yield section("Recipe", details("The recipe as run", tag("pre", record.recipe_text)))
 

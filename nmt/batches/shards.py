@@ -129,6 +129,13 @@ class Shard:
             raise IndexError(f"sentence {index} of {len(self.lengths)}")
         return self._ids[self._starts[index] : self._starts[index + 1]]
 
+    def counts(self) -> np.ndarray:
+        """How often each id of the vocabulary stands in the shard, as int64; reads all of it, a block at a time."""
+        found = np.zeros(self.vocabulary_size, dtype=np.int64)
+        for start in range(0, len(self._ids), _BUFFER):
+            found += np.bincount(self._ids[start : start + _BUFFER], minlength=self.vocabulary_size)
+        return found
+
     def verify(self) -> None:
         """Read all of the file. Raises DataError when a byte of it has changed since it was written."""
         digest = hashlib.sha256()

@@ -13,6 +13,26 @@ _ANY_LANGUAGE = {"char", "spm", "flores101", "flores200", "spBLEU-1K"}
 _OWN = {"zh": "zh", "ja": "ja-mecab", "ko": "ko-mecab"}
 
 
+_CODES = {
+    **{"chinese": "zh", "mandarin": "zh", "cn": "zh", "japanese": "ja", "jp": "ja", "korean": "ko", "german": "de"},
+    **{"english": "en", "french": "fr", "spanish": "es", "italian": "it", "portuguese": "pt", "dutch": "nl"},
+    **{"russian": "ru", "ukrainian": "uk", "polish": "pl", "czech": "cs", "romanian": "ro", "turkish": "tr"},
+    **{"arabic": "ar", "hebrew": "he", "hindi": "hi", "thai": "th", "lao": "lo", "khmer": "km", "burmese": "my"},
+    **{"vietnamese": "vi", "indonesian": "id", "swedish": "sv", "danish": "da", "finnish": "fi", "greek": "el"},
+}
+"""What is no code of a language, and the code that is meant."""
+
+
+def language_problem(language: str) -> str:
+    """Why `language` is no code as scores need one, for the user; empty where it is one, or nothing is given."""
+    first = re.split(r"[-_.@]", language.strip().lower())[0]
+    if code := _CODES.get(first):
+        return f"{language!r} is no language code; write {code}"
+    if language and not re.fullmatch("[a-z]{2,3}", first):
+        return f"{language!r} is no language code; one has two or three letters, such as de, zh, ja, ko or pt-BR"
+    return ""
+
+
 def base(language: str) -> str:
     """The two-letter code where there is one: zh-TW, zh_Hant, cmn and zho are all zh."""
     first = re.split(r"[-_.@]", language.strip().lower())[0]

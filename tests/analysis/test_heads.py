@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import pytest
 import torch
-from search.models import sentences, translator
+from search.models import CONFIG, sentences, translator
 from torch import Tensor
 
 from nmt.analysis.capture import KINDS, places
@@ -17,7 +18,10 @@ from nmt.analysis.measures import OFFSETS
 from nmt.analysis.words import is_punctuation
 from nmt.errors import DataError
 from nmt.events import Caution, Progress
+from nmt.model.config import TransformerConfig
+from nmt.schema import check
 from nmt.search.translate import Translator
+from nmt.subwords.vocabulary import Vocabulary
 
 SOURCES = [f"{line} ." for line in sentences(7, 9, seed=3)]
 TARGETS = [f"( {line}" for line in sentences(7, 7, seed=4)]
@@ -167,3 +171,32 @@ def test_the_loss_of_a_model_in_training_is_without_dropout(vocabulary_path, res
         assert ours.model.training
     finally:
         ours.model.eval()
+
+
+def test_the_interval_of_an_offset_is_that_of_drawing_sentences(ours: Translator, result: Studied) -> None:
+    for head in result.heads:
+        sums, rows = [], []
+        for source, target in pairs(ours):
+            weights_QK = weights_of(ours, source, target)[head.kind][head.layer, head.head]
+            sums.append(float(weights_QK.diagonal(head.measures.offset).sum()))
+            rows.append(weights_QK.size(0))
+        share = sum(sums) / sum(rows)
+        residue = sum((s - share * n) ** 2 for s, n in zip(sums, rows, strict=True))
+        assert head.measures.offset_half_width == pytest.approx(1.96 * math.sqrt(residue) / sum(rows), abs=1e-6)
+        assert head.uniform.offset_half_width == 0
+
+
+def test_a_model_that_has_learned_nothing_shows_no_roles(vocabulary_path: Path) -> None:
+    size = len(Vocabulary.load(vocabulary_path))
+    wide = {"width": 128, "encoder_layers": 2, "attention": {"heads": 4}}
+    model = check(TransformerConfig, {**CONFIG.model_dump(), **wide}, "model").build(size, size, 0)
+    model.initialize(torch.Generator().manual_seed(3))
+    sources, targets = ([f"{a} . {b} ." for a in lines[:6] for b in lines[-3:]] for lines in (SOURCES, TARGETS))
+    result = studied(translator(vocabulary_path, model=model.eval()), sources, targets)
+    for kind in KINDS:
+        heads = [head for head in result.heads if head.kind == kind]
+        for name in ("first", "end", "punctuation", "offset_share"):
+            for head in heads if name == "offset_share" else ():
+                assert head.measures.offset_share == pytest.approx(head.uniform.offset_share, abs=0.08)
+            excess = [getattr(head.measures, name) - getattr(head.uniform, name) for head in heads]
+            assert abs(sum(excess)) / len(heads) < 0.05, (kind, name)

@@ -16,7 +16,7 @@ from nmt.analysis.capture import KINDS
 from nmt.analysis.look import Look, look
 from nmt.analysis.markup import fill
 from nmt.analysis.page import MOST, Choice, page
-from nmt.analysis.picture import picture
+from nmt.analysis.picture import picture, title
 from nmt.errors import DataError, NmtError
 from nmt.search.translate import Translator
 
@@ -113,3 +113,8 @@ def test_without_matplotlib_the_command_to_install_it_is_named(found: Look, monk
     with pytest.raises(NmtError, match="not installed") as caught:
         picture(found, Choice())
     assert caught.value.hint == 'pip install "nmt[plots]"'
+
+
+def test_a_picture_says_what_it_is_of(found: Look) -> None:
+    text = title(found, Choice("decoder"), "runs/x")
+    assert text.startswith("decoder attention of runs/x, n = 1 sentence\n") and found.source in text

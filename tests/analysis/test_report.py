@@ -57,13 +57,15 @@ def test_every_part_of_a_run_is_told(html: str) -> None:
         "updates 40, 3 epochs",
         "best validation loss 4.500, BLEU 12.50 at 40",
         "training ended all 40 steps are done",
-        f"news BLEU 31.25 {SIGNATURE}",
-        "news TER (lower is better) 68.75 nrefs:1|case:lc",
+        f"news (22 lines) BLEU 31.25 (31.00 ± 2.50) {SIGNATURE}",
+        "holds 95 % of the scores",
+        "toy: trained on 1,100 pairs; validated on 9, BLEU and chrF of all.",
+        "news (22 lines) TER (lower is better) 68.75 nrefs:1|case:lc",
         "news: news.de is empty in 1 of 22 lines",
         "train.en + train.de 1,200 1,100 100 3",
         "duplicate 17 Yes <i>. Ja.",
         "train source 1,100 13,000 1.30 11.8 77 0.00 %",
-        "BLEU by length of the source",
+        "BLEU by length of the source, n = 22",
         "preprocess 2026-01-02T03:04:05 1 min 15 s 0.1.0",
         "[bpe] size = 500",
     ):
@@ -105,7 +107,8 @@ def test_several_runs_stand_side_by_side(tmp_path: Path) -> None:
     html = report([read_record(first), read_record(second)])
     text = text_of(html)
     assert "setting first second bpe.size 500 800 Scores" in text
-    assert f"news BLEU 31.25 33.50 {SIGNATURE}" in text and "<strong>33.50</strong>" in html
+    assert f"news (22 lines) BLEU 31.25 (31.00 ± 2.50) 33.50 (33.25 ± 2.50) {SIGNATURE}" in text
+    assert "<strong>33.50 (33.25 ± 2.50)</strong>" in html
     assert "<strong>66.50</strong>" in html and "<strong>68.75</strong>" not in html
     figure = next(part for part in html.split("<figure>") if "Loss:" in part)
     assert figure.count("<polyline") == 4
@@ -158,7 +161,7 @@ assert "torch" not in sys.modules and "matplotlib" not in sys.modules
 def test_a_browser_opens_it_without_a_complaint(html: str, tmp_path: Path) -> None:
     (tmp_path / "report.html").write_text(html, encoding="utf-8")
     document, complaints = opened(tmp_path / "report.html", tmp_path / "profile")
-    assert complaints == [] and "BLEU by length of the source" in document
+    assert complaints == [] and "BLEU by length of the source, n = 22" in document
 
 
 def test_flattening_numbers_tables_and_keeps_plain_lists() -> None:

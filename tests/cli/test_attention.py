@@ -88,3 +88,41 @@ def test_heads_need_files_and_otherwise_a_sentence_is_needed(nmt, model: Path) -
     assert nmt("attention", model, "bal", "--target", "kor", "--beam", 2).status == 2
     ended = nmt("attention", model)
     assert ended.status == 2 and "a SENTENCE is missing" in ended.err
+
+
+@pytest.fixture
+def pairs(here: Path) -> tuple[str, ...]:
+    """Options that name two pairs of sentences."""
+    for name, text in (("s", "bal kor\ngem dan bal\n"), ("t", "kor\nbal dan\n")):
+        (here / name).write_text(text)
+    return ("--align", "--source", "s", "--target", "t", "--device", "cpu")
+
+
+def test_words_of_pairs_are_aligned_a_line_a_pair(nmt, model: Path, pairs: tuple[str, ...], here: Path) -> None:
+    ended = nmt("attention", model, *pairs)
+    assert ended.status == 0
+    links = [[tuple(map(int, link.split("-"))) for link in line.split()] for line in ended.out.splitlines()]
+    assert [[j for _, j in sorted(line, key=lambda link: link[1])] for line in links] == [[0], [0, 1]]
+    assert nmt("attention", model, *pairs, "--layer", 1).out == ended.out
+    assert nmt("attention", model, *pairs, "-o", "links").out == ""
+    assert (here / "links").read_text() == ended.out
+
+
+def test_gold_links_give_the_error_rate_of_each_layer(nmt, model: Path, pairs: tuple[str, ...], here: Path) -> None:
+    (here / "gold").write_text(nmt("attention", model, *pairs).out)
+    rows = nmt("attention", model, *pairs, "--gold", "gold").out.splitlines()
+    assert rows[0].split() == ["layer", "AER", "precision", "recall", "links", "sure", "possible"]
+    assert rows[1].split() == ["1*", "0.00", "100.00", "100.00", "3", "3", "3"]
+    data = json.loads(nmt("attention", model, *pairs, "--gold", "gold", "--format", "json").out)
+    assert data["usual_layer"] == 0 and data["scores"][0]["error"] == 0 and len(data["links"]) == 2
+
+
+def test_aligning_needs_files_and_refuses_what_has_no_meaning(nmt, model: Path, pairs, here: Path) -> None:
+    for other in (["--heads"], ["--words"], ["--beam", 2], ["--head", 1], ["--format", "png"], ["bal"]):
+        assert nmt("attention", model, *pairs, *other).status == 2
+    assert nmt("attention", model, "bal", "--gold", "g").status == 2
+    assert nmt("attention", model, "--align", "--source", "s").status == 2
+    assert "this model's cross has 2" in nmt("attention", model, *pairs, "--layer", 3).err
+    (here / "gold").write_text("0-1\n\n")
+    ended = nmt("attention", model, *pairs, "--gold", "gold")
+    assert ended.status == 1 and "gold:1: '0-1': the target has 1 words" in ended.err and "hint: " in ended.err

@@ -164,6 +164,17 @@ def test_wrong_usage_is_status_2(arguments: list[str], capsys: pytest.CaptureFix
 
 
 @pytest.mark.usefixtures("folder")
+def test_a_language_that_is_no_code_is_refused_and_never_scored_as_another(capsys: pytest.CaptureFixture[str]) -> None:
+    for name, code in (("chinese", "zh"), ("Japanese", "ja"), ("jp", "ja"), ("cn", "zh"), ("klingon", "pt-BR")):
+        assert main(["score", "zhref", "--hyp", "zh", "--language", name]) == 2
+        out, err = capsys.readouterr()
+        assert out == "" and f"'{name}' is no language code" in err and code in err
+    for name in ("zh-TW", "zho_Hans", "deu", "pt_BR.UTF-8", ""):
+        assert main(["score", "zhref", "--hyp", "zh", "--language", name]) == 0
+        capsys.readouterr()
+
+
+@pytest.mark.usefixtures("folder")
 def test_a_missing_file_is_status_1(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["score", "nowhere", "--hyp", "hyp"]) == 1
     assert "nowhere" in capsys.readouterr().err
