@@ -200,6 +200,10 @@ def translate(
     idle = [name for name, setting in SAMPLING.items() if given[setting] is not None]
     if idle and not sample and input_form == "text":
         raise typer.BadParameter(f"{', '.join(idle)} would change nothing without --sample")
+    if (beam_groups or 1) > 1 and sample:
+        raise typer.BadParameter("--beam-groups would change nothing with --sample")
+    if diversity is not None and (beam_groups or 1) == 1 and input_form == "text":
+        raise typer.BadParameter("--diversity would change nothing without --beam-groups")
     if length_penalty is not None and lenpen is not None:
         raise typer.BadParameter("--lenpen and --length-penalty are two names for one thing")
     if resume and "-" in {input_, output}:

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from nmt.errors import RecipeError
 from nmt.model.config import PRESETS
-from nmt.recipe import Recipe, dump, read
+from nmt.recipe import Recipe, dump, is_default, read
+from nmt.train.resume import told_changes
 
 RECIPES = sorted((Path(__file__).parents[1] / "recipes").glob("*.toml"))
 MINIMAL = """\
@@ -187,3 +188,28 @@ def test_learning_rate_and_its_kin_are_pointed_to_their_places(mini: Path) -> No
 def test_a_recipe_is_frozen(mini: Path) -> None:
     with pytest.raises(ValueError, match="frozen"):
         read(mini).seed = 3  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "neutral"),
+    [
+        ("train.wait_minutes", 10.0, True),
+        ("train.wait_minutes", 5.0, False),
+        ("model.layer_drop", 0.0, True),
+        ("average.weights", "saved", True),
+        ("train.steps", 100, False),
+        ("train.schedule.kind", "paper", True),
+        ("train.no_such_key", 1, False),
+        ("no_such_table.key", 1, False),
+    ],
+)
+def test_a_key_is_at_its_default_or_not(mini: Path, key: str, value: Any, neutral: bool) -> None:
+    assert is_default(read(mini), key, value) is neutral
+
+
+def test_keys_that_nmt_has_got_since_are_no_change_at_their_default(mini: Path) -> None:
+    recipe = read(mini)
+    old = {"told": {"train": {"steps": 90}, "model": {}}}
+    new = {"told": {"train": {"steps": 90, "ema_decay": None, "label_smoothing": 0.1}, "model": {"layer_drop": 0.5}}}
+    changes, _ = told_changes(old, new, lambda key, value: is_default(recipe, key, value))
+    assert changes == ["model.layer_drop null → 0.5"]

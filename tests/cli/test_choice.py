@@ -129,9 +129,13 @@ def test_lines_hold_markup_or_ask_for_it(nmt: Command, model: Path, translator: 
     ("options", "status", "words"),
     [
         (["--beam-groups", "3"], 1, "beam_groups = 3"),
+        (["--beam-groups", "2", "--sample"], 2, "--sample"),
+        (["--diversity", "1"], 2, "--beam-groups"),
+        (["--temperature", "1e-300", "--sample"], 1, "temperature"),
         (["--rescore-by", "no/model"], 2, "--n-best"),
         (["--n-best", "2", "--rescore-by", "no/model"], 1, "no/model"),
         (["--n-best", "2", "--rescore-weight", "1"], 2, "--rescore-by"),
+        (["--n-best", "2", "--rescore-by", "no/model", "--rescore-weight", "nan"], 2, "--rescore-weight"),
         (["--lm", "no/file"], 1, "no/file"),
         (["--lm-weight", "1"], 2, "--lm"),
         (["--coverage-penalty", "-1"], 2, "coverage"),

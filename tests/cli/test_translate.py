@@ -149,7 +149,11 @@ def test_other_fields_of_jsonl_pass_through(translate: Run, translator: Translat
     assert rows[2]["score"] < 0
 
 
-@pytest.mark.parametrize("line", [b"bal kor", b'{"text": "bal"}', b'{"source": 3}', b'["bal"]'])
+@pytest.mark.parametrize(
+    "line",
+    [b"bal kor", b'{"text": "bal"}', b'{"source": 3}', b'["bal"]', b'{"source": "bal", "x": 1e400}']
+    + [b'{"source": "bal", "x": NaN}'],
+)
 def test_what_is_no_record_is_named_with_its_line(translate: Run, tmp_path: Path, line: bytes) -> None:
     (tmp_path / "in").write_bytes(b'{"source": "bal"}\n' + line + b"\n")
     assert translate("--input", tmp_path / "in", "--input-format", "jsonl", status=1) == b""
