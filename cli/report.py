@@ -4,23 +4,51 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
 from . import show
 from .options import Quiet
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from nmt.analysis.chosen import Sights
+    from nmt.analysis.record import Record
+
 Runs = Annotated[list[Path], typer.Argument(metavar="RUN...", show_default=False, help="Run folders.")]
 Page = Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="File to write; - is stdout.")]
+Attention = Annotated[
+    bool,
+    typer.Option(
+        "--attention/--no-attention", help="Load each run's model and show alignment and attention of sentences."
+    ),
+]
+Sentences = Annotated[
+    Optional[list[str]],  # noqa: UP045
+    typer.Option(
+        "--sentence",
+        metavar="TEXT",
+        show_default=False,
+        help="A sentence to show attention of; may be repeated. Otherwise the best, the median and the worst of a "
+        "test set's short lines.",
+    ),
+]
 
 
-def report(runs: Runs, output: Page = "report.html", quiet: Quiet = False) -> None:
+def report(
+    runs: Runs,
+    output: Page = "report.html",
+    attention: Attention = True,
+    sentence: Sentences = None,
+    quiet: Quiet = False,
+) -> None:
     """Show all that is known of a run, or of several side by side, on one page for any browser.
 
-    Reads the folders' recipe, journal, scores and translations, and the test sets' references; writes one HTML file
-    which needs nothing but itself: settings, data kept and dropped, learning curves, scores with signatures and by
-    length, translations with what differs from the reference.
+    Reads the folders' recipe, journal, scores and translations, the test sets' references, and the model; writes one
+    HTML file which needs nothing but itself: settings, data kept and dropped, learning curves, scores with signatures
+    and by length, translations with what differs from the reference, alignment and attention of a few sentences.
 
     Example: nmt report runs/sample --output report.html
     """
@@ -28,9 +56,27 @@ def report(runs: Runs, output: Page = "report.html", quiet: Quiet = False) -> No
     from nmt.analysis.report import report as page
     from nmt.files import write_text_whole
 
-    text = page([read_record(run) for run in runs])
+    if sentence and not attention:
+        raise typer.BadParameter("--sentence shows attention, and --no-attention leaves it out")
+    records = [read_record(run) for run in runs]
+    text = page(records, _seen(records, sentence or ()) if attention else None)
     if output == "-":
         sys.stdout.write(text)
         return
     write_text_whole(Path(output), text)
     show.say(f"wrote {output}")
+
+
+def _seen(records: Sequence[Record], asked: Sequence[str]) -> Sights | None:
+    """What the models see; torch is loaded only where there are sentences to look into."""
+    from nmt.analysis.chosen import choose
+
+    sentences = choose(records, asked)
+    if not sentences:
+        return None
+    from nmt.analysis.seen import see
+
+    found = see(records, sentences)
+    for text in found.problems.values():
+        show.caution(f"no attention: {text}")
+    return found

@@ -52,7 +52,7 @@ def page(look: Look, choice: Choice, facts: Mapping[str, str]) -> str:
     }
     return fill(
         asset("attention.html"),
-        style=asset("common.css") + asset("attention.css"),
+        style=asset("common.css") + asset("map.css") + asset("attention.css"),
         script=asset("attention.js"),
         data=json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c"),
     )

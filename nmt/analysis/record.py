@@ -52,6 +52,8 @@ class TestSet:
     warnings: tuple[str, ...] = ()
     segments: int = 0
     """The lines that were scored."""
+    tag: str = ""
+    """What a model for several languages or domains puts before every source."""
 
 
 @dataclass(frozen=True)
@@ -133,7 +135,7 @@ def _tests(path: Path, recipe: Mapping[str, Any]) -> Iterator[TestSet]:
         try:
             language = settings.get("target_language") or target
             lines = _lines(path / "translations" / f"{name}.{language}.jsonl", settings)
-            yield TestSet(name, lines, "", scores, warnings, segments)
+            yield TestSet(name, lines, "", scores, warnings, segments, settings.get("tag") or "")
         except DataError as error:
             yield TestSet(name, (), error.problem, scores, warnings, segments)
 

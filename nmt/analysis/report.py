@@ -7,17 +7,22 @@ from typing import Any
 
 from nmt import __version__
 from nmt.analysis.charts import Point, Series, chart
+from nmt.analysis.chosen import Sights
 from nmt.analysis.examples import examples
 from nmt.analysis.markup import Markup, asset, details, escape, fill, join, section, table, tag
 from nmt.analysis.record import STAGES, Record
 from nmt.analysis.scores import scores
+from nmt.analysis.sights import sights
 from nmt.analysis.sizes import sizes
 
 UNTOLD = ("name", "data.download")  # settings that change no result
 
 
-def report(records: Sequence[Record]) -> str:
-    """The HTML file. Raises DataError where a tokenizer that the recipe's scores need is not installed."""
+def report(records: Sequence[Record], seen: Sights | None = None) -> str:
+    """The HTML file; `seen` is what the runs' models look at in chosen sentences.
+
+    Raises DataError where a tokenizer that the recipe's scores need is not installed.
+    """
     names = _names(records)
     several = len(records) > 1
     title = f"{', '.join(names[:-1])} and {names[-1]}" if several else names[0]
@@ -26,6 +31,7 @@ def report(records: Sequence[Record]) -> str:
         section("Settings that differ", _differences(records, names)) if several else "",
         section("Scores", scores(records, names)),
         section("Learning curves", _curves(records, names)),
+        section("Alignment and attention", sights(seen, records, names)),
     ]
     for record, name in zip(records, names, strict=True):
         own = join(_own(record))
@@ -33,7 +39,7 @@ def report(records: Sequence[Record]) -> str:
     return fill(
         asset("report.html"),
         title=escape(f"nmt: {title}"),
-        style=asset("common.css") + asset("report.css"),
+        style=asset("common.css") + asset("map.css") + asset("report.css"),
         heading=escape(title),
         body=join(parts),
         made=escape(f"Made by nmt {__version__} from the files of {', '.join(str(r.path) for r in records)}."),

@@ -10,7 +10,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from analysis.browser import foreign, needs_chromium, opened
+from analysis.browser import foreign
 from analysis.runs import REFERENCES, SIGNATURE, SOURCES, write_run
 
 from nmt.analysis.record import read_record
@@ -155,13 +155,6 @@ report([read_record(Path({str(write_run(tmp_path))!r}))])
 assert "torch" not in sys.modules and "matplotlib" not in sys.modules
 """
     subprocess.run([sys.executable, "-c", code], check=True)
-
-
-@needs_chromium
-def test_a_browser_opens_it_without_a_complaint(html: str, tmp_path: Path) -> None:
-    (tmp_path / "report.html").write_text(html, encoding="utf-8")
-    document, complaints = opened(tmp_path / "report.html", tmp_path / "profile")
-    assert complaints == [] and "BLEU by length of the source, n = 22" in document
 
 
 def test_flattening_numbers_tables_and_keeps_plain_lists() -> None:

@@ -18,8 +18,15 @@ def test_a_run_is_reported_from_its_folder_alone(nmt, toy: Path) -> None:
         "all 4 steps are done",
         "Machine and versions of train",
         "packages.torch",
+        "Alignment and attention",
+        "Median of ",
+        "Cross-attention of toy: layer",
     ):
         assert told in html, told
+    assert nmt("report", "runs/toy", "--no-attention", "--output", "-").out.count("Alignment and attention") == 0
+    asked = nmt("report", "runs/toy", "--sentence", "bal kor", "--output", "-").out
+    assert "nmt attention runs/toy &#x27;bal kor&#x27;" in asked and "Median of " not in asked
+    assert nmt("report", "runs/toy", "--sentence", "bal kor", "--no-attention").status == 2
 
 
 def test_runs_are_compared_and_stdout_gets_the_page(nmt, toy: Path) -> None:
