@@ -19,11 +19,8 @@ if TYPE_CHECKING:
 
 Runs = Annotated[list[Path], typer.Argument(metavar="RUN...", show_default=False, help="Run folders.")]
 Page = Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="File to write; - is stdout.")]
-Attention = Annotated[
-    bool,
-    typer.Option(
-        "--attention/--no-attention", help="Load each run's model and show alignment and attention of sentences."
-    ),
+NoAttention = Annotated[
+    bool, typer.Option("--no-attention", help="Load no models: without alignment and attention of sentences.")
 ]
 Sentences = Annotated[
     Optional[list[str]],  # noqa: UP045
@@ -40,7 +37,7 @@ Sentences = Annotated[
 def report(
     runs: Runs,
     output: Page = "report.html",
-    attention: Attention = True,
+    no_attention: NoAttention = False,
     sentence: Sentences = None,
     quiet: Quiet = False,
 ) -> None:
@@ -56,10 +53,10 @@ def report(
     from nmt.analysis.report import report as page
     from nmt.files import write_text_whole
 
-    if sentence and not attention:
+    if sentence and no_attention:
         raise typer.BadParameter("--sentence shows attention, and --no-attention leaves it out")
     records = [read_record(run) for run in runs]
-    text = page(records, _seen(records, sentence or ()) if attention else None)
+    text = page(records, None if no_attention else _seen(records, sentence or ()))
     if output == "-":
         sys.stdout.write(text)
         return

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import os
+from typing import TYPE_CHECKING
+
 import typer
 
 from . import score_options as options
 from . import show
 from .options import OnBadBytes, Quiet
+
+if TYPE_CHECKING:
+    from nmt.score.metric import Buildable
 
 
 def score(
@@ -28,6 +34,8 @@ def score(
     worst: options.Worst = 0,
     check: options.Check = False,
     details: options.Details = False,
+    comet: options.Comet = None,
+    comet_program: options.CometProgram = None,
     form: options.Format = "text",
     json: options.Json = False,
     on_bad_bytes: OnBadBytes = "error",
@@ -59,7 +67,11 @@ def score(
         raise typer.BadParameter("--training needs --by frequency")
     if worst and len(input_ or []) > 2:
         raise typer.BadParameter("--worst shows one system or compares two")
-    metrics = named(metric or [options.MetricName.BLEU], tokenize, lowercase)
+    if comet and not source:
+        raise typer.BadParameter("--comet needs --source FILE")
+    if comet_program and not comet:
+        raise typer.BadParameter("--comet-program needs --comet MODEL")
+    metrics: list[Buildable] = [*named(metric or [options.MetricName.BLEU], tokenize, lowercase)]
     asked = Questions(
         sentences=sentence,
         confidence=confidence,
@@ -73,7 +85,15 @@ def score(
     inputs = input_ or ["-"]
     for path in inputs:
         show.awaits(path)
-    answer = study(read_texts(inputs, references, source, on_bad_bytes), metrics, language, asked)
+    texts = read_texts(inputs, references, source, on_bad_bytes)
+    if comet:
+        from nmt.score.comet import PROGRAM, with_comet
+
+        program = comet_program or PROGRAM
+        show.say(f"COMET: {program} scores {len(inputs)} × {len(texts):,} lines")
+        texts, found = with_comet(texts, comet, program, os.environ)
+        metrics += found
+    answer = study(texts, metrics, language, asked)
     for text in dict.fromkeys(text for result in answer.results for text in result.cautions):
         show.caution(text)
     for result in answer.results if sentence else ():

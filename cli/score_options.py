@@ -119,6 +119,24 @@ By = Annotated[
         "frequency: F-scores of words by how often they stand in --training. May be repeated.",
     ),
 ]
+Comet = Annotated[
+    Optional[Path],  # noqa: UP045
+    typer.Option(
+        "--comet",
+        metavar="MODEL",
+        show_default=False,
+        help="COMET too, by the user's own comet-score, offline: a model folder or its .ckpt. Needs --source.",
+    ),
+]
+CometProgram = Annotated[
+    Optional[str],  # noqa: UP045
+    typer.Option(
+        "--comet-program",
+        metavar="FILE",
+        show_default=False,
+        help="The program of --comet; otherwise that on the PATH.",
+    ),
+]
 Training = Annotated[
     Optional[Path],  # noqa: UP045
     typer.Option(

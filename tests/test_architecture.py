@@ -37,7 +37,13 @@ OWNERS = {  # who may import a library while being imported itself
     "safetensors": ("nmt/checkpoint/", "nmt/train/"),
     "sentencepiece": ("nmt/subwords/learn.py", "nmt/subwords/vocabulary.py"),
     "sacremoses": ("nmt/corpus/moses.py",),
-    "sacrebleu": ("nmt/score/bleu.py", "nmt/score/bleu2017.py", "nmt/score/chrf.py", "nmt/score/ter.py"),
+    "sacrebleu": (
+        "nmt/score/bleu.py",
+        "nmt/score/bleu2017.py",
+        "nmt/score/chrf.py",
+        "nmt/score/ter.py",
+        "nmt/score/valued.py",
+    ),
     "click": (),
     "rich": (),
 }

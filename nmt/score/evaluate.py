@@ -10,7 +10,7 @@ from nmt.corpus.lines import is_blank
 from nmt.score.checks import source_warnings, warnings
 from nmt.score.config import Bleu2017Config, BleuConfig, MetricConfig
 from nmt.score.languages import base, guess_unspaced, tokenizer_for, tokenizer_warning
-from nmt.score.metric import Score, missing_references
+from nmt.score.metric import Buildable, Score, missing_references
 from nmt.score.significance import score_with_interval
 from nmt.score.texts import Texts, read_texts
 
@@ -46,7 +46,7 @@ def evaluate(
 
 
 def evaluate_texts(
-    texts: Texts, metrics: Sequence[MetricConfig], language: str, *, sentences: bool = False, resamples: int = 0
+    texts: Texts, metrics: Sequence[Buildable], language: str, *, sentences: bool = False, resamples: int = 0
 ) -> list[Result]:
     """A Result for each system of `texts`; with `resamples`, scores have confidence intervals."""
     built = [metric.build(language) for metric in metrics]
@@ -63,9 +63,7 @@ def evaluate_texts(
     return results
 
 
-def _cautions(
-    hypotheses: list[str], name: str, texts: Texts, metrics: Sequence[MetricConfig], language: str
-) -> list[str]:
+def _cautions(hypotheses: list[str], name: str, texts: Texts, metrics: Sequence[Buildable], language: str) -> list[str]:
     found = warnings(hypotheses, name)
     empty = sum(1 for line in hypotheses if is_blank(line))
     if empty:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Protocol
 
 from nmt.corpus.lines import is_blank
 from nmt.errors import DataError
@@ -33,6 +33,15 @@ class Score:
     higher_is_better: bool
     details: dict[str, Any] = field(default_factory=dict)
     interval: Interval | None = None
+    digits: int = 2
+    """Places after the point that are shown."""
+
+
+class Buildable(Protocol):
+    """What a metric is made of: a MetricConfig, or a stand-in for one."""
+
+    def build(self, target_language: str) -> Metric:
+        """The metric for text in `target_language`."""
 
 
 class Metric:
@@ -42,6 +51,7 @@ class Metric:
     """
 
     higher_is_better = True
+    digits = 2
 
     def __init__(self, corpus: Any, sentence: Any) -> None:
         self.corpus = corpus
@@ -58,7 +68,8 @@ class Metric:
     def describe(self, result: Any) -> Score:
         """sacrebleu's `result` as a Score, with the signature of what `corpus` has scored last."""
         signature = str(self.corpus.get_signature())
-        return Score(result.name, float(result.score), signature, self.higher_is_better, self.details(result))
+        found = Score(result.name, float(result.score), signature, self.higher_is_better, self.details(result))
+        return replace(found, digits=self.digits)
 
     def sentence(self, hypothesis: str, references: Sequence[str]) -> float:
         """The value of one sentence against its references (not blank ones). An empty hypothesis has BLEU 0."""

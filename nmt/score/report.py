@@ -14,12 +14,13 @@ from nmt.score.metric import Interval, Score
 def line(score: Score) -> str:
     """`BLEU 34.12  nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.6.0`."""
     signature = score.interval.signature if score.interval else score.signature
-    return f"{score.name} {value(score.value, score.interval)}  {signature}"
+    return f"{score.name} {value(score.value, score.interval, score.digits)}  {signature}"
 
 
-def value(number: float, interval: Interval | None) -> str:
+def value(number: float, interval: Interval | None = None, digits: int = 2) -> str:
     """`34.12`, or `34.12 (34.09 ± 1.02)` with the mean and half of the 95 % confidence interval."""
-    return f"{number:.2f}" + (f" ({interval.mean:.2f} ± {interval.half_width:.2f})" if interval else "")
+    shown = f" ({interval.mean:.{digits}f} ± {interval.half_width:.{digits}f})" if interval else ""
+    return f"{number:.{digits}f}{shown}"
 
 
 def as_json(score: Score) -> dict[str, Any]:
@@ -54,8 +55,9 @@ def output(result: Result, as_object: bool = False) -> Iterator[str]:
     if as_object:
         yield from json.dumps(result_as_json(result), ensure_ascii=False, indent=2).split("\n")
     elif result.sentences:
+        digits = [score.digits for score in result.scores]
         for row in result.sentences:
-            yield "\t".join(f"{value:.2f}" for value in row)
+            yield "\t".join(value(number, digits=places) for number, places in zip(row, digits, strict=True))
     else:
         for score in result.scores:
             yield line(score)

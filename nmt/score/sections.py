@@ -88,7 +88,7 @@ def breakdown_table(study: Study, breakdown: Breakdown) -> Table:
         (
             group.name,
             str(group.lines),
-            *(f"{s.value:.2f}" for metric in zip(*group.scores, strict=True) for s in metric),
+            *(value(s.value, digits=s.digits) for metric in zip(*group.scores, strict=True) for s in metric),
         )
         for group in breakdown.groups
     )
@@ -124,7 +124,7 @@ def findings_table(study: Study, number: int) -> Table:
 
 def _cell(score: Score, paired: Paired | None, system: int) -> str:
     interval = paired.intervals[system] if paired and not score.interval else score.interval
-    text = value(score.value, interval)
+    text = value(score.value, interval, score.digits)
     if paired is None or system == 0:
         return text
     p = paired.p_values[system]
@@ -147,7 +147,8 @@ def _details(details: dict[str, Any]) -> str:
 
 
 def _worst(study: Study, indent: str) -> Iterator[Row]:
-    metric = study.results[0].scores[0].name
+    first = study.results[0].scores[0]
+    metric = first.name
     several = len(study.results) > 1
     labels = dict(zip(study.texts.names, study.texts.labels, strict=True))
     yield indent + (
@@ -157,7 +158,7 @@ def _worst(study: Study, indent: str) -> Iterator[Row]:
     )
     for shown in study.worst:
         yield indent.rstrip()
-        values = " and ".join(f"{number:.2f}" for number in shown.values)
+        values = " and ".join(value(number, digits=first.digits) for number in shown.values)
         yield f"{indent}line {shown.line}, {metric} {values}"
         rows = [(labels.get(name, name), parts) for name, parts in shown.texts]
         width = max(len(label) for label, _ in rows)

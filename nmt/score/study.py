@@ -9,10 +9,11 @@ from pathlib import Path
 from nmt.corpus.lines import read_lines
 from nmt.errors import DataError
 from nmt.score.breakdown import Breakdown, Side, by_length, by_tag
-from nmt.score.config import BleuConfig, MetricConfig
+from nmt.score.config import BleuConfig
 from nmt.score.evaluate import Result, evaluate_texts
 from nmt.score.faults import Finding, find
 from nmt.score.frequency import FrequencyGroup, by_frequency
+from nmt.score.metric import Buildable
 from nmt.score.significance import SAMPLES, Paired, Test, compare
 from nmt.score.texts import Texts
 from nmt.score.worst import Shown, choose
@@ -49,7 +50,7 @@ class Study:
     """For each system what the checks found; None when they were not asked for."""
 
 
-def study(texts: Texts, metrics: Sequence[MetricConfig], language: str, asked: Questions) -> Study:
+def study(texts: Texts, metrics: Sequence[Buildable], language: str, asked: Questions) -> Study:
     """Score `texts` in `language` (or "") and answer what is `asked`.
 
     Raises DataError when a test has no second system, when a file that `asked` names cannot be read or has another
@@ -82,7 +83,7 @@ def study(texts: Texts, metrics: Sequence[MetricConfig], language: str, asked: Q
 
 
 def _frequencies(
-    texts: Texts, metrics: Sequence[MetricConfig], language: str, asked: Questions
+    texts: Texts, metrics: Sequence[Buildable], language: str, asked: Questions
 ) -> tuple[FrequencyGroup, ...]:
     """Words are those of BLEU's tokenizer."""
     from nmt.score.bleu import Bleu
