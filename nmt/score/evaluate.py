@@ -86,7 +86,8 @@ def _reference_cautions(references: Sequence[list[str]]) -> list[str]:
     found = []
     missing = missing_references(references)
     if missing:
-        found.append(f"{missing} blank lines in the references count as no reference there")
+        lines = "blank line in the references counts" if missing == 1 else "blank lines in the references count"
+        found.append(f"{missing} {lines} as no reference there")
     alone = sum(1 for column in zip(*references, strict=True) if all(is_blank(line) for line in column))
     if alone:
         found.append(f"{alone} of {len(references[0])} sentences have only blank references; they count as segments")

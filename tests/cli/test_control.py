@@ -176,6 +176,13 @@ def test_alignment_stands_behind_each_form(nmt: Command, model: Path, text: Path
     assert [row.split("\t")[1] for row in ended.out.splitlines() if row[0] == "A"] == [rows[0] for rows in shown]
 
 
+def test_a_blank_line_has_an_empty_alignment_in_its_place(nmt: Command, model: Path, tmp_path: Path) -> None:
+    (tmp_path / "in").write_text("bal kor\n\n \ndem\n", encoding="utf-8")
+    ended = nmt("translate", model, "--input", tmp_path / "in", "--alignment", "--quiet")
+    rows = [row.split(" ||| ") for row in ended.out.split("\n")[:-1]]
+    assert len(rows) == 4 and rows[1] == rows[2] == ["", ""] and rows[0] != ["", ""] != rows[3]
+
+
 def test_mbr_chooses_among_what_was_found(nmt: Command, model: Path, text: Path, translator: Translator) -> None:
     from nmt.score.mbr import Consensus
 

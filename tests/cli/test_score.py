@@ -114,6 +114,10 @@ def test_unequal_counts_give_no_number(capsys: pytest.CaptureFixture[str]) -> No
     out, err = capsys.readouterr()
     assert out == ""
     assert "error: hyp has 2 lines, short has 1" in err and "hint: " in err
+    for references in (["r1", "short"], ["short", "r1"]):
+        assert main(["score", "--ref", *references, "--hyp", "hyp"]) == 1
+        out, err = capsys.readouterr()
+        assert out == "" and "hyp has 2 lines, short has 1" in err
 
 
 @pytest.mark.usefixtures("folder")
@@ -128,6 +132,38 @@ def test_leftover_pieces_are_remarked_upon_unless_quiet(capsys: pytest.CaptureFi
     assert "@@" in capsys.readouterr().err
     assert main(["score", "r1", "--hyp", "pieces", "--quiet"]) == 0
     assert capsys.readouterr().err == ""
+
+
+def test_the_same_text_without_pieces_and_tokens_is_perfect_and_raises_no_warning(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pieces = (folder / "pieces").read_text(encoding="utf-8")
+    (folder / "text").write_text(pieces.replace("@@ ", "").replace(" .", "."), encoding="utf-8")
+    (folder / "ref").write_text("The ship sails.\nIt snowed.\n", encoding="utf-8")
+    assert main(["score", "--ref", "ref", "--hyp", "text"]) == 0
+    out, err = capsys.readouterr()
+    assert out.startswith("BLEU 100.00  ") and err == ""
+    assert main(["score", "--ref", "ref", "--hyp", "pieces"]) == 0
+    out, err = capsys.readouterr()
+    assert float(out.split()[1]) < 30 and "spaced full stop" in err and "@@" in err
+
+
+@pytest.mark.usefixtures("folder")
+def test_lower_case_is_another_score_with_another_signature(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "lower").write_text((folder / "r1").read_text(encoding="utf-8").lower(), encoding="utf-8")
+    for option, case in (([], "case:mixed"), (["--lowercase"], "case:lc")):
+        assert main(["score", "--ref", "r1", "--hyp", "lower", *option]) == 0
+        out = capsys.readouterr().out
+        assert case in out and (out.split()[1] == "100.00") is (case == "case:lc")
+
+
+def test_sentences_without_a_common_word_score_zero_and_short_ones_may_be_perfect(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "h").write_text("\nnothing\nCome here\n", encoding="utf-8")
+    (folder / "r").write_text("Something\nall\nCome here\n", encoding="utf-8")
+    assert main(["score", "r", "--hyp", "h", "--sentence", "-q"]) == 0
+    assert capsys.readouterr().out == "0.00\n0.00\n100.00\n"
 
 
 @pytest.mark.usefixtures("folder")
