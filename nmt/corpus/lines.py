@@ -33,7 +33,8 @@ def read_lines(path: Path | str, on_bad_bytes: str = "error", tally: Counter[str
     """The lines of `path` without their ends, each as soon as its end has arrived.
 
     `on_bad_bytes`: "error" raises DataError with file, line and byte at invalid UTF-8; "replace" puts U+FFFD in its
-    place and counts it in ``tally["bad bytes"]``. Raises DataError also when the file is missing, unreadable or cut.
+    place and counts it in ``tally["bad bytes"]``. A byte order mark that is left out at the start is counted in
+    ``tally["byte order marks"]``. Raises DataError also when the file is missing, unreadable or cut.
     """
     name = "stdin" if str(path) == "-" else str(path)
     with _open_input(path, name) as stream:
@@ -42,6 +43,8 @@ def read_lines(path: Path | str, on_bad_bytes: str = "error", tally: Counter[str
             number += 1
             if number == 1 and raw.startswith(codecs.BOM_UTF8):
                 raw = raw[len(codecs.BOM_UTF8) :]
+                if tally is not None:
+                    tally["byte order marks"] += 1
                 if not raw:
                     return
             line = _decode(_without_end(raw), name, number, on_bad_bytes, tally)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -54,17 +54,25 @@ def read_texts(
     twice = next((name for name in names[: len(systems)] if names[: len(systems)].count(name) > 1), None)
     if twice:
         raise DataError(f"{twice} is named twice as a system", "name each system once; a copy needs a name of its own")
-    tally: Counter[str] = Counter()
-    texts = [list(read_lines(path, on_bad_bytes, tally)) for path in paths]
+    tallies: list[Counter[str]] = [Counter() for _ in paths]
+    texts = [list(read_lines(path, on_bad_bytes, tally)) for path, tally in zip(paths, tallies, strict=True)]
     first, last = len(systems), len(systems) + len(references)
     for name, lines in zip(names[:first], texts[:first], strict=True):
         check_counts(lines, texts[first:], name, names[first:])
-    bad = tally["bad bytes"]
     return Texts(
         names=tuple(names[:first]),
         systems=tuple(texts[:first]),
         reference_names=tuple(names[first:last]),
         references=tuple(texts[first:last]),
         source=texts[last] if source else None,
-        cautions=(f"U+FFFD stands in place of invalid UTF-8 in {bad} places",) if bad else (),
+        cautions=tuple(_cautions(names, tallies)),
     )
+
+
+def _cautions(names: Sequence[str], tallies: Sequence[Counter[str]]) -> Iterator[str]:
+    """What was changed while reading."""
+    if bad := sum(tally["bad bytes"] for tally in tallies):
+        yield f"U+FFFD stands in place of invalid UTF-8 in {bad} places"
+    for name, tally in zip(names, tallies, strict=True):
+        if tally["byte order marks"]:
+            yield f"{name} begins with a byte order mark, which is left out; sacrebleu's program scores it as text"

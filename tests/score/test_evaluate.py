@@ -56,6 +56,15 @@ def test_cautions_tell_of_blanks_leftovers_and_missing_references(tmp_path: Path
     assert "1 of 3 sentences have only blank references" in cautions
 
 
+def test_a_byte_order_mark_is_left_out_and_told(tmp_path: Path) -> None:
+    marked, plain, ref = write(
+        tmp_path, marked="\ufeffThe ship sails.\n", plain="The ship sails.\n", ref="The ship sails.\n"
+    )
+    found, expected = (evaluate(hyp, [ref], named(["chrf"]), "en") for hyp in (marked, plain))
+    assert found.scores == expected.scores and expected.cautions == ()
+    assert [text.split(",")[0] for text in found.cautions] == [f"{marked} begins with a byte order mark"]
+
+
 @pytest.mark.parametrize(("language", "tokenize"), [("", None), ("zh", "13a"), ("en", None)])
 def test_chinese_scored_by_spaces_is_remarked_upon(tmp_path: Path, language: str, tokenize: str | None) -> None:
     hyp, ref = write(tmp_path, hyp="我买了书。\n", ref="我买了一本书。\n")
