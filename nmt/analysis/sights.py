@@ -45,10 +45,9 @@ def _sentence(
     parts: list[Markup] = []
     for run, record in enumerate(records):
         if seen := found.seen.get((number, run)):
-            of = names[run] if several else ""
-            parts.append(_line(f"translation, {of}" if of else "translation", _gloss(seen)))
+            parts.append(_line(names[run] if several else "translation", _gloss(seen)))
             parts += _maps(seen, names[run], record.path, sentence, open_=not several)
-    return tag("div", *head, *parts, class_="sight") if parts else Markup()
+    return tag("div", *head, *parts, class_="sight several" if several else "sight") if parts else Markup()
 
 
 def _line(name: str, content: object) -> Markup:

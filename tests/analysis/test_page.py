@@ -34,8 +34,15 @@ for (const kind of [0, 1, 2]) for (const units of [0, 1]) {
   }
 }
 document.documentElement.dataset.pressed = presses;
+document.querySelectorAll("#heads button")[1].click();
 </script>"""
 DATA = re.compile(r'<script type="application/json" id="data">(.*?)</script>', re.DOTALL)
+
+
+def drawn(document: str) -> list[float]:
+    """The numbers of the map's cells, row by row, 0 where they are masked."""
+    cells = re.findall(r'<td (?:class="masked" )?title="([^"]*)"', document)
+    return [0.0 if cell.endswith("masked, not yet written") else float(cell.rpartition(" ")[2]) for cell in cells]
 
 
 def data_of(html: str) -> dict:
@@ -87,6 +94,9 @@ def test_a_browser_draws_it_and_finds_its_numbers_sound(found: Look, choice: Cho
     assert 'data-check="ok"' in document
     rows, columns = found.grid(choice.units).axes(choice.kind)
     assert len(re.findall(r"<td", document)) == len(rows) * len(columns) + 1
+    heads_HQK = found.grid(choice.units).weights[choice.kind][-1 if choice.layer is None else choice.layer]
+    weights_QK = heads_HQK.mean(0) if choice.head is None else heads_HQK[choice.head]
+    assert_close(torch.tensor(drawn(document)), weights_QK.flatten(), atol=2e-4, rtol=0)
     masked = sum(len(columns) - seen for seen in found.words.visible) if choice.kind == "decoder" else 0
     assert len(re.findall(r'<td class="masked"', document)) == masked
 
@@ -99,6 +109,7 @@ def test_every_button_and_row_can_be_pressed(found: Look, tmp_path: Path) -> Non
     assert complaints == [] and "data-error" not in document
     heads = {kind: weights.size(0) * (weights.size(1) + 1) for kind, weights in found.subwords.weights.items()}
     assert f'data-pressed="{2 * sum(heads.values())}"' in document
+    assert_close(torch.tensor(drawn(document)), found.words.weights["decoder"][0, 1].flatten(), atol=2e-4, rtol=0)
 
 
 @pytest.mark.parametrize("choice", [Choice(), Choice("decoder", 0, None, "words"), Choice("encoder", 0, 1)])

@@ -54,12 +54,13 @@ addEventListener("error", (event) => { document.documentElement.dataset.error = 
   }
 
   function thumbnail(weights) {
-    const canvas = make("canvas", { width: weights[0].length, height: weights.length });
+    const size = clamp(Math.floor(160 / Math.max(weights.length, weights[0].length)), 9) || 1; // so that paper shows cells
+    const canvas = make("canvas", { width: size * weights[0].length, height: size * weights.length });
     const pen = canvas.getContext("2d");
     pen.fillStyle = getComputedStyle(document.documentElement).getPropertyValue("--high");
     weights.forEach((row, i) => row.forEach((weight, j) => {
       pen.globalAlpha = Number(shade(weight));
-      pen.fillRect(j, i, 1, 1);
+      pen.fillRect(size * j, size * i, size, size);
     }));
     return canvas;
   }
