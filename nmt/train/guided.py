@@ -18,12 +18,13 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from nmt.batches.ahead import Update
 from nmt.batches.batch import Batch
 from nmt.batches.links import Links, WordsOfPieces, links_of_pieces
 from nmt.errors import TrainingError
 from nmt.model.attention.core import Attention
 from nmt.model.seq2seq import Seq2Seq
-from nmt.train.data import Pairs, Update
+from nmt.train.data import Pairs
 
 TINY = 1e-9  # added to a weight before its logarithm
 
@@ -56,9 +57,14 @@ class AlignedPairs(Pairs):
         super().__init__(pairs.source, pairs.target, pairs.order, bos=pairs.bos, eos=pairs.eos, pad=pairs.pad)
         self._pairs, self._links, self._words = pairs, links, words
 
-    def updates(self, epoch: int) -> list[Update]:
-        """The updates of an epoch."""
-        return self._pairs.updates(epoch)
+    @property
+    def groups(self) -> int:
+        """How many groups an epoch has."""
+        return self._pairs.groups
+
+    def updates(self, epoch: int, group: int = 0) -> list[Update]:
+        """The updates of a group of an epoch."""
+        return self._pairs.updates(epoch, group)
 
     def load(self, rows: np.ndarray) -> AlignedBatch:
         """These pairs as one padded batch, with their links."""

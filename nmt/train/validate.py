@@ -126,7 +126,9 @@ def mean_loss(model: Seq2Seq, pairs: Pairs, precision: str = "float32", ranks: R
             tokens.append(batch.tokens)
         return list(zip(torch.stack(sums).tolist() if sums else [], tokens, strict=True))
 
-    found = dealt([rows for update in pairs.updates(0) for rows in update], losses, ranks)
+    found = dealt(
+        [rows for group in range(pairs.groups) for update in pairs.updates(0, group) for rows in update], losses, ranks
+    )
     total, tokens = sum(nll for nll, _ in found), sum(count for _, count in found)
     return total / tokens if tokens else math.nan
 

@@ -34,6 +34,7 @@ ALIKE: dict[str, dict[str, Any]] = {  # what one process and many must do alike
     "five_batches": {"rules": {"epochs": 3}, "pairs": {"count": 19, "accumulate": 2}},
     "one_batch": {"rules": {"epochs": 3}, "pairs": {"count": 3}},
     "one_pair": {"rules": {"epochs": 3}, "pairs": {"count": 1}},
+    "groups": {"rules": {"epochs": 2}, "pairs": {"group": 7, "accumulate": 2}},
     "clipped": {"rules": {"steps": 5, "clip_norm": 0.1}, "pairs": {"accumulate": 2}},
     "validated": {"rules": {"steps": 60, "patience": 2}, "bleu": [3, 5, 4, 4, 9]},
     "two_passes": {"rules": {"steps": 6, "rdrop_alpha": 5.0}, "pairs": {"accumulate": 3}},
@@ -165,7 +166,7 @@ def test_every_pair_is_used_once_an_epoch_over_all_processes(name: str, size: in
     rows = Counter(row for each in seen for some in each["seen"] for row in some)
     state = seen[0]["state"]
     data = pairs(**ALIKE[name].get("pairs", {}))
-    planned = [data.updates(epoch) for epoch in range(state["epoch"] + 1)]
+    planned = [data.order.updates(epoch) for epoch in range(state["epoch"] + 1)]
     planned[-1] = planned[-1][: state["update"]]
     assert rows == Counter(int(row) for updates in planned for update in updates for some in update for row in some)
 
