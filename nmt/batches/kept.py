@@ -34,7 +34,7 @@ class Kept:
         """The rows that are kept as number 0, 1, …; `numbers` ascend."""
         found = np.empty(len(numbers), dtype=np.int64)
         ends = np.searchsorted(numbers, self._before)
-        for block in np.flatnonzero(np.diff(ends)):
+        for block in np.flatnonzero(np.diff(ends)).tolist():
             here = slice(ends[block], ends[block + 1])
             found[here] = np.flatnonzero(self._block(block))[numbers[here] - self._before[block]] + block * _BLOCK
         return found

@@ -14,10 +14,10 @@ from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import FSDPModule, fully_shard
 
+from nmt.batches.ahead import Update
 from nmt.batches.batch import collate
 from nmt.model.seq2seq import Seq2Seq
 from nmt.train.contact import Contact
-from nmt.train.data import Update
 from nmt.train.gradients import Gradients
 from nmt.train.launch import Seat
 from nmt.train.loss import Objective
