@@ -77,9 +77,6 @@ class Recipe(Config):
         if self.train.subword_dropout and self.bpe.kind != "bpe":
             raise ValueError(f"[train] subword_dropout leaves out merges; [bpe] kind = {self.bpe.kind!r} has none")
         guide = self.train.guided_alignment
-        if (self.train.subword_dropout or guide) and any(one.tag for one in self.data.train):
-            key = "subword_dropout" if self.train.subword_dropout else "guided_alignment"
-            raise ValueError(f"[train] {key} does not know sources that begin with a tag; leave it or the tags out")
         if self.train.sharding == "full":
             methods = {name: getattr(self.train, name) for name in ("ema_decay", "rdrop_alpha", "guided_alignment")}
             if unfit := [name for name, value in {**methods, "freeze": self.train.freeze}.items() if value is not None]:

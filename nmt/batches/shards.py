@@ -127,7 +127,10 @@ class Shard:
         return len(self.lengths)
 
     def __getitem__(self, index: int) -> np.ndarray:
-        return self.take(np.array([index]))[0]
+        if not 0 <= index < len(self.lengths):
+            raise IndexError(f"sentence {index} of {len(self.lengths)}")
+        start = int(self._starts[index // _STRIDE]) + int(self.lengths[index - index % _STRIDE : index].sum())
+        return self._ids[start : start + int(self.lengths[index])]
 
     def take(self, rows: np.ndarray) -> list[np.ndarray]:
         """Several sentences, by their numbers. Raises IndexError."""

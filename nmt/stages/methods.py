@@ -60,15 +60,17 @@ def aligned(recipe: Recipe, run: RunFolder, pairs: Pairs, vocabularies: tuple[Vo
     guide = recipe.train.guided_alignment
     if guide is None:
         return pairs
-    from nmt.batches.links import WordsOfPieces, read_links, word_counts
+    from nmt.batches.links import WordsOfPieces, piece_counts, read_links, word_counts
     from nmt.train.guided import AlignedPairs
 
     source, target = (run.preprocess / f"train.{name}" for name in ("source", "target"))
+    tags = frozenset(vocabularies[0].tags.values())
     if guide.units == "words":
         words = WordsOfPieces(vocabularies[0]), WordsOfPieces(vocabularies[1])
-        return AlignedPairs(pairs, read_links(guide.path, word_counts(source, target), guide.units, source), words)
-    lengths = (Shard.open(run.shards / path.name).lengths.tolist() for path in (source, target))
-    return AlignedPairs(pairs, read_links(guide.path, zip(*lengths, strict=True), guide.units, source), None)
+        links = read_links(guide.path, word_counts(source, target), guide.units, source)
+        return AlignedPairs(pairs, links, words, tags)
+    shards = (Shard.open(run.shards / path.name) for path in (source, target))
+    return AlignedPairs(pairs, read_links(guide.path, piece_counts(*shards, tags), guide.units, source), None, tags)
 
 
 def side_limits(recipe: Recipe) -> tuple[int, int]:
