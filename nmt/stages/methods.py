@@ -69,8 +69,9 @@ def aligned(recipe: Recipe, run: RunFolder, pairs: Pairs, vocabularies: tuple[Vo
         words = WordsOfPieces(vocabularies[0]), WordsOfPieces(vocabularies[1])
         links = read_links(guide.path, word_counts(source, target), guide.units, source)
         return AlignedPairs(pairs, links, words, tags)
-    shards = (Shard.open(run.shards / path.name) for path in (source, target))
-    return AlignedPairs(pairs, read_links(guide.path, piece_counts(*shards, tags), guide.units, source), None, tags)
+    ids, other_ids = (Shard.open(run.shards / path.name) for path in (source, target))
+    counts = piece_counts(ids, other_ids, tags)
+    return AlignedPairs(pairs, read_links(guide.path, counts, guide.units, source), None, tags)
 
 
 def side_limits(recipe: Recipe) -> tuple[int, int]:
