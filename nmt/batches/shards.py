@@ -8,6 +8,7 @@ The header holds the sizes, its own checksum, and the SHA-256 digest of all that
 from __future__ import annotations
 
 import hashlib
+import os
 import struct
 import tempfile
 import zlib
@@ -26,6 +27,7 @@ _MAGIC = b"nmtshard"
 _FORMAT = 1
 _HEADER = struct.Struct("<8sIIQQQ32sI52x")  # magic, format, bytes an id, sentences, ids, vocabulary, sha256, crc32
 _BUFFER = 1 << 20  # ids, or lengths, kept in memory before they are written; a multiple of _STRIDE
+_LARGE = 1 << 30  # bytes of ids that are memory-mapped at most
 _STRIDE = 32  # sentences between those whose places are kept in memory
 
 
@@ -100,7 +102,13 @@ class Shard:
     """Sentences of ids, read from disk as they are asked for. `shard[i]` is a view of unsigned integers."""
 
     def __init__(
-        self, path: Path, ids: np.ndarray, lengths: np.ndarray, starts: np.ndarray, vocabulary_size: int, sha256: str
+        self,
+        path: Path,
+        ids: np.ndarray | Far,
+        lengths: np.ndarray,
+        starts: np.ndarray,
+        vocabulary_size: int,
+        sha256: str,
     ) -> None:
         self.path = path
         self.lengths = lengths
@@ -120,7 +128,7 @@ class Shard:
         starts = _starts(lengths)
         if starts is None or starts[-1] != tokens:
             raise _damaged(path, "its sentence lengths do not add up")
-        ids = _mapped(path, f"<u{width}", _HEADER.size, tokens)
+        ids = (_mapped if padded <= _LARGE else Far)(path, f"<u{width}", _HEADER.size, tokens)
         return cls(path, ids, lengths, starts, vocabulary_size, digest.hex())
 
     def __len__(self) -> int:
@@ -184,6 +192,25 @@ def _read_header(path: Path) -> tuple[int, int, int, int, bytes]:
     if size != expected:
         raise _damaged(path, f"it has {size} bytes, {expected} are expected")
     return width, sentences, ids, vocabulary_size, digest
+
+
+class Far:
+    """Ids that are read from their file each time: a memory map's pages would count as this process's memory."""
+
+    def __init__(self, path: Path, kind: str, offset: int, count: int) -> None:
+        self._kind, self._offset, self._count = np.dtype(kind), offset, count
+        self._file = os.open(path, os.O_RDONLY)
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __getitem__(self, part: slice) -> np.ndarray:
+        start, end, _ = part.indices(self._count)
+        width = self._kind.itemsize
+        return np.frombuffer(os.pread(self._file, (end - start) * width, self._offset + start * width), self._kind)
+
+    def __del__(self) -> None:
+        os.close(self._file)
 
 
 def _mapped(path: Path, kind: str, offset: int, count: int) -> np.ndarray:

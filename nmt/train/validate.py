@@ -89,7 +89,7 @@ class Validator:
 
     def __call__(self) -> Scores:
         shown = self.ema.shown() if self.ema else nullcontext()
-        with self.ranks.assembled(self.model), evaluating(self.model), shown:
+        with shown, self.ranks.assembled(self.model), evaluating(self.model):
             loss = mean_loss(self.model, self.pairs, self.precision, self.ranks)
             found = [self._scores(held) for held in self.sets]
         names = set.intersection(*map(set, found))

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nmt.batches import shards
 from nmt.batches.shards import Shard, open_shard, write_shard
 from nmt.errors import DataError, OutputError
 
@@ -130,13 +131,17 @@ def test_writing_takes_no_more_memory_for_more_sentences(tmp_path: Path) -> None
     assert many < 1.1 * few
 
 
-def test_sentences_are_taken_together_as_one_by_one(tmp_path: Path) -> None:
+@pytest.mark.parametrize("large", [1 << 30, 0], ids=["mapped", "far"])
+def test_sentences_are_taken_together_as_one_by_one(large: int, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(shards, "_LARGE", large)
     generator = np.random.default_rng(2)
     sequences = [generator.integers(0, 100, length).tolist() for length in generator.integers(0, 9, 333)]
     write_shard(tmp_path / "shard", sequences, 100)
     shard = Shard.open(tmp_path / "shard")
     rows = generator.integers(0, 333, 500)
     assert [ids.tolist() for ids in shard.take(rows)] == [sequences[row] for row in rows]
+    assert [shard[i].tolist() for i in range(333)] == sequences
+    assert shard.counts().tolist() == np.bincount([i for ids in sequences for i in ids], minlength=100).tolist()
     assert shard.take(rows[:0]) == []
     for beyond in (-1, 333):
         with pytest.raises(IndexError, match=f"sentence {beyond} of 333"):
