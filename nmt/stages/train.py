@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from nmt.batches.buckets import BatchOrder
 from nmt.checkpoint import layout
 from nmt.checkpoint.layout import Description, Origin
+from nmt.errors import DataError
 from nmt.events import Caution, Event, Notice
 from nmt.recipe import Recipe, is_default
 from nmt.schema import fingerprint
@@ -151,10 +152,16 @@ def run(recipe: Recipe, run: RunFolder, ranks: Ranks | None = None) -> Iterator[
 def check(recipe: Recipe, run: RunFolder) -> None:
     """Raises TrainingError when the newest checkpoint there was trained for something else than `recipe` describes.
 
-    RecipeError when the model to start from does not fit it.
+    RecipeError when the model to start from does not fit it, DataError when the alignments are missing.
     Vocabulary and data are compared later, when the stages ahead have made them.
     """
     check_parent(recipe, run)
+    guide = recipe.train.guided_alignment
+    if guide and not guide.path.is_file():
+        raise DataError(
+            f"{guide.path}: there is no such file ([train.guided_alignment] path)",
+            f"align {run.preprocess}/train.source and train.target, which nmt run RECIPE --to preprocess writes",
+        )
     for newest in resumable(run.checkpoints)[-1:]:
         old = read_record(newest).get("settings", {})
         check_fixed(old, {"fixed": fixed_settings(recipe)}, str(newest))

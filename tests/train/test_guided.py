@@ -20,6 +20,7 @@ from nmt.batches.shards import Shard
 from nmt.checkpoint.tensors import weights
 from nmt.errors import DataError, RecipeError, TrainingError
 from nmt.search.align import attention_BTS
+from nmt.stages import bpe
 from nmt.stages import train as stage
 from nmt.stages.run import choose, run_stages
 from nmt.stages.stage import RunFolder
@@ -175,8 +176,8 @@ def test_a_batch_of_no_pairs_has_no_loss_and_no_gradient(tmp_path: Path) -> None
 def test_attention_becomes_the_alignment(tmp_path: Path) -> None:
     def error(guide: Guide | None) -> float:
         """Share of target pieces that look most at another source piece than theirs."""
-        data, trained = guided(tmp_path, count=24), model(dropout=0.0, width=16)
-        rules = Rules(steps=250, guide=guide)
+        data, trained = guided(tmp_path, count=24, batch_tokens=200), model(dropout=0.0, width=16)
+        rules = Rules(steps=80, guide=guide)
         list(fit(trained, optimizer(trained), data, State(), schedule=constant(1e-2, 0), rules=rules))
         batch = data.load(np.arange(24))
         best_BT = attention_BTS(trained.eval(), batch).argmax(-1)
@@ -225,6 +226,25 @@ def test_the_recipe_guides_by_words_under_sampled_subwords_too(folder: Path) -> 
     with pytest.raises(DataError, match=r"links:\d+: '\d+-\d+': the .* has \d+ pieces"):
         (folder / "links").write_text("99-0\n" * 120)
         losses("train.guided_alignment.path=links", "train.guided_alignment.units=pieces")
+
+
+@pytest.mark.parametrize("units", ["words", "pieces"])
+def test_alignments_that_do_not_fit_are_found_before_training(folder: Path, units: str) -> None:
+    run = RunFolder(folder / "run")
+    settings = recipe(folder, "train.guided_alignment.path=links", f"train.guided_alignment.units={units}")
+    lines = (folder / "links").read_text().splitlines()
+    for changed, problem in (
+        ([*lines[:7], "0-0 1_1", *lines[8:]], "links:8: '1_1' is no link"),
+        ([*lines[:7], "0-99", *lines[8:]], f"links:8: '0-99': the target has .* {units}"),
+        (lines[:-1], f"links: has fewer lines .* they part at line {len(lines)}"),
+    ):
+        (folder / "links").write_text("".join(line + "\n" for line in changed))
+        with pytest.raises(DataError, match=problem):
+            list(bpe.run(settings, run))
+    (folder / "links").unlink()
+    list(bpe.run(settings, run))  # links may be made of what it writes
+    with pytest.raises(DataError, match="links: there is no such file"):
+        list(run_stages(settings, run, choose()))
 
 
 def test_recipes_that_cannot_be_are_refused(folder: Path) -> None:
