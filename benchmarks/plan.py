@@ -93,12 +93,13 @@ def measured(options: argparse.Namespace) -> dict[str, Any]:
     data = Timed(Pairs(source, target, order, bos=2, eos=3, pad=0))
     data.pairs.updates(0, 0)[0]
     first = time.perf_counter() - start
-    waits, longest, counts = [], 0.0, []
+    waits, longest, counts, spent = [], 0.0, [], []
     for group in range(min(options.groups, order.groups)):
         begin = time.perf_counter()
         updates = data.pairs.updates(0, group)
         waits.append(time.perf_counter() - begin)
         counts.append(len(updates))
+        began = time.perf_counter()
         for update in updates:
             begin = time.perf_counter()
             if options.load:
@@ -106,6 +107,7 @@ def measured(options: argparse.Namespace) -> dict[str, Any]:
                     data.pairs.load(rows)
             time.sleep(options.step)
             longest = max(longest, time.perf_counter() - begin)
+        spent.append(time.perf_counter() - began)
     seconds = max(data.seconds[: len(counts) + 1])
     peak.stop()
     return {
@@ -118,7 +120,8 @@ def measured(options: argparse.Namespace) -> dict[str, Any]:
         "longest_wait_for_a_later_group_s": round(max(waits[1:], default=0.0), 4),
         "longest_step_s": round(longest, 4),
         "no_wait_from_steps_of_s": round(seconds / min(counts), 6),
-        "would_wait": seconds > options.step * min(counts),
+        "train_a_group_s": [round(seconds, 1) for seconds in spent],
+        "would_wait": seconds > min(spent),
         "before_MB": round(before["total"]),
         "peak_MB": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
         "peak_own_MB": round(peak.own),
