@@ -197,6 +197,8 @@ def _read_header(path: Path) -> tuple[int, int, int, int, bytes]:
 class Far:
     """Ids that are read from their file each time: a memory map's pages would count as this process's memory."""
 
+    _file = -1
+
     def __init__(self, path: Path, kind: str, offset: int, count: int) -> None:
         self._kind, self._offset, self._count = np.dtype(kind), offset, count
         self._file = os.open(path, os.O_RDONLY)
@@ -210,7 +212,8 @@ class Far:
         return np.frombuffer(os.pread(self._file, (end - start) * width, self._offset + start * width), self._kind)
 
     def __del__(self) -> None:
-        os.close(self._file)
+        if self._file >= 0:
+            os.close(self._file)
 
 
 def _mapped(path: Path, kind: str, offset: int, count: int) -> np.ndarray:
