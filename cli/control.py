@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .options import option
+from .options import option, option_of
 
 if TYPE_CHECKING:
     from nmt.search.control.request import Request
@@ -186,7 +186,8 @@ def kept(given: Mapping[str, Any]) -> Kept:
             record[name.strip("_")] = digest(Path(value))
         elif name not in IDLE:
             record[name] = value
-    return Kept(Path(given["output"]), given["form"], record)
+    names = {name: option_of(name) for name in record if name != "nmt"}
+    return Kept(Path(given["output"]), given["form"], record, names)
 
 
 def asked_of_all(

@@ -133,7 +133,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _guarded(command: Any, arguments: list[str], debug: bool) -> int:
-    from nmt.errors import NmtError
+    from nmt.errors import NmtError, SettingsError
 
     try:
         return _status(command, arguments)
@@ -149,7 +149,10 @@ def _guarded(command: Any, arguments: list[str], debug: bool) -> int:
         _hand_on()
         if debug:
             raise
-        show.error(problem.problem, problem.hint)
+        from .options import in_options
+
+        said = in_options(problem.problem) if isinstance(problem, SettingsError) else problem.problem
+        show.error(said, problem.hint)
         return getattr(problem, "status", 1)
     except OSError as problem:
         if debug or problem.errno not in FULL_DISK:

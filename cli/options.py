@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -23,6 +24,30 @@ def count(text: str) -> int:
 def option(*names: str, help: str, metavar: str | None = "N", panel: str | None = None, **more: Any) -> Any:
     """An option whose default is that nothing is said, so that --help shows none."""
     return typer.Option(*names, metavar=metavar, show_default=False, rich_help_panel=panel, help=help, **more)
+
+
+NAMES = {"batch_lines": "--batch-size", "buffer_lines": "--buffer", "form": "--format", "input_form": "--input-format"}
+
+
+def option_of(setting: str) -> str:
+    """What the command line calls a setting."""
+    return "MODEL" if setting == "models" else NAMES.get(setting, f"--{setting.replace('_', '-')}")
+
+
+def in_options(problem: str) -> str:
+    """What is wrong with settings of search, as said to somebody who gave them as options: --beam 3.
+
+    Settings of a line of JSON stay as they are.
+    """
+    if not re.match("translate: |n_best = ", problem):
+        return problem
+    from nmt.search.control.config import ControlConfig
+
+    names = "|".join(["n_best", *ControlConfig.model_fields])
+    said = re.sub(
+        rf"\b({names}) = (?:'(.*?)'|([^\s,;:]+))", lambda m: f"{option_of(m[1])} {m[2] or m[3] or ''}", problem
+    )
+    return re.sub(r"^translate: ", "", said, flags=re.MULTILINE)
 
 
 RecipeFile = Annotated[

@@ -257,7 +257,8 @@ def resume() -> str:
     told = [key for key in keys if key not in (*FREE, *ORDER, PARENT)] + sorted(
         f"model.{name}" for name in UNSHAPED - {"preset"}
     )
-    free, order, rest = (", ".join(f"`{key}`" for key in some if key != "corpora") for some in (FREE, ORDER, told))
+    unsaid = {"corpora", "groups"}
+    free, order, rest = (", ".join(f"`{key}`" for key in some if key not in unsaid) for some in (FREE, ORDER, told))
     rows = [
         (free, "training goes on"),
         (rest, "training goes on, with a warning that names the change"),

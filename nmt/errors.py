@@ -16,6 +16,10 @@ class RecipeError(NmtError):
     """A recipe that cannot be read, or holds a value that breaks a rule."""
 
 
+class SettingsError(NmtError):
+    """Settings of search that break a rule, or don't fit together."""
+
+
 class DataError(NmtError):
     """A text file that is missing, unreadable, invalid UTF-8, or out of step with its other side."""
 

@@ -77,15 +77,6 @@ class Recipe(Config):
         if self.train.subword_dropout and self.bpe.kind != "bpe":
             raise ValueError(f"[train] subword_dropout leaves out merges; [bpe] kind = {self.bpe.kind!r} has none")
         guide = self.train.guided_alignment
-        if (self.train.subword_dropout or guide) and any(one.tag for one in self.data.train):
-            key = "subword_dropout" if self.train.subword_dropout else "guided_alignment"
-            raise ValueError(f"[train] {key} does not know sources that begin with a tag; leave it or the tags out")
-        if self.train.sharding == "full":
-            methods = {name: getattr(self.train, name) for name in ("ema_decay", "rdrop_alpha", "guided_alignment")}
-            if unfit := [name for name, value in {**methods, "freeze": self.train.freeze}.items() if value is not None]:
-                raise ValueError(f"[train] {unfit[0]} needs the whole model; leave it or sharding out")
-            if self.model.layer_drop:
-                raise ValueError("[model] layer_drop needs the whole model; leave it or [train] sharding out")
         if guide and (guide.layer or 1) > self.model.decoder_layers:
             layers = self.model.decoder_layers
             raise ValueError(f"[train.guided_alignment] layer = {guide.layer}: the decoder has {layers} layers")

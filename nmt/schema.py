@@ -216,12 +216,16 @@ def _say(config: type[BaseModel], location: Location, item: Any, elsewhere: Mapp
     if kind == "extra_forbidden":
         return f"{where}{key} is not a known key", _known_key(config, item["loc"], key, elsewhere)
     if kind == "missing":
-        table = any(
-            _models_in(model.model_fields[key].annotation)
-            for model in models_at(config, location[:-1])
-            if key in model.model_fields
-        )
+        table = _holds_tables(config, location)
         return f"{where}{key} is missing", f"add a table [{_dotted(location)}]" if table else f"add {key} = …"
+    if kind == "tuple_type":
+        if _holds_tables(config, location):
+            return (
+                f"{where}{key} is {given!r}; it is a list of tables",
+                f"write [[{_dotted(location)}]] on a line of its own for each",
+            )
+        shown = json.dumps(given, ensure_ascii=False) if isinstance(given, str | int | float) else "…"
+        return f"{where}{key} is {given!r}; it is a list", f"write {key} = [{shown}]"
     if kind in {"union_tag_invalid", "literal_error"}:
         expected = item["ctx"].get("expected_tags") or item["ctx"].get("expected", "")
         given = item["ctx"].get("tag", given)
@@ -242,6 +246,11 @@ def _say(config: type[BaseModel], location: Location, item: Any, elsewhere: Mapp
         return (f"{_table(location)}{message}" if not message.startswith("[") else message), ""
     shown = f" = {given!r}" if isinstance(given, str | int | float | bool) else ""
     return f"{where}{key}{shown}: {message}", ""
+
+
+def _holds_tables(config: type[BaseModel], location: Location) -> bool:
+    models, key = models_at(config, location[:-1]), location[-1]
+    return any(_models_in(model.model_fields[key].annotation) for model in models if key in model.model_fields)
 
 
 def _dotted(location: Location) -> str:

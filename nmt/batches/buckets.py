@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Sequence
 
 import numpy as np
 
+from nmt.batches.epoch import Rows
+from nmt.batches.kept import Kept
+
 _MOST_SHAKE = (
     0.1  # of a length; costs 3 % more batches on 29,000 pairs of 14 tokens, where pairs would else stay together
 )
+
+
+GROUP = 2_000_000  # pairs planned at once: some seconds and 300 MB, and ten thousand batches to train on meanwhile
 
 
 class BatchOrder:
@@ -20,6 +25,8 @@ class BatchOrder:
     is left out and counted in `skipped`; every other pair comes exactly once an epoch.
     `corpora` holds (pairs, weight) of consecutive ranges: weight 2 brings each pair twice an epoch, 0.5 a seeded half
     that moves on from epoch to epoch, so that two epochs bring all.
+    More pairs than `group` are planned in groups of about as many, each a random part of the epoch, without the others.
+    Lengths are not copied: they may be memory-mapped.
     """
 
     def __init__(
@@ -33,51 +40,51 @@ class BatchOrder:
         max_target_tokens: int,
         seed: int,
         corpora: Sequence[tuple[int, float]] = (),
+        group: int = GROUP,
     ) -> None:
         if len(source_lengths) != len(target_lengths):
             raise ValueError(f"{len(source_lengths)} source lengths and {len(target_lengths)} target lengths")
         corpora = corpora or [(len(source_lengths), 1.0)]
         if sum(pairs for pairs, _ in corpora) != len(source_lengths):
             raise ValueError(f"the corpora hold {sum(n for n, _ in corpora)} pairs, the lengths {len(source_lengths)}")
-        self._source = np.asarray(source_lengths, dtype=np.int32) + 1
-        self._target = np.asarray(target_lengths, dtype=np.int32) + 1
-        self._budget, self._accumulate, self._seed = batch_tokens, accumulate, seed
-        fits = self._source <= min(max_source_tokens, batch_tokens)
-        fits &= self._target <= min(max_target_tokens, batch_tokens)
-        self.skipped = int(len(fits) - fits.sum())
-        ends = np.cumsum([pairs for pairs, _ in corpora])
-        self._corpora = [
-            (np.flatnonzero(fits[end - pairs : end]) + end - pairs, weight)
-            for end, (pairs, weight) in zip(ends.tolist(), corpora, strict=True)
-        ]
+        self._source, self._target = np.asarray(source_lengths), np.asarray(target_lengths)
+        self._budget, self._accumulate = batch_tokens, accumulate
+        most_source, most_target = (min(most, batch_tokens) - 1 for most in (max_source_tokens, max_target_tokens))
+
+        def fits(start: int, end: int) -> np.ndarray:
+            return (self._source[start:end] <= most_source) & (self._target[start:end] <= most_target)
+
+        kept = Kept(len(source_lengths), fits)
+        self.skipped = len(source_lengths) - len(kept)
+        self._rows = Rows(kept, corpora, seed, group)
+
+    @property
+    def groups(self) -> int:
+        """How many groups an epoch has."""
+        return self._rows.groups
+
+    @property
+    def whole(self) -> bool:
+        """Whether epochs are planned at once, since there are few pairs."""
+        return self._rows.whole
 
     def updates(self, epoch: int) -> list[list[np.ndarray]]:
         """The updates of `epoch` (0, 1, …): up to `accumulate` batches each, a batch being an array of row numbers."""
-        rows = self._by_length(self._rows(epoch), self._generator("lengths", epoch))
+        return [update for group in range(self.groups) for update in self.group(epoch, group)]
+
+    def group(self, epoch: int, number: int) -> list[list[np.ndarray]]:
+        """The updates of one group (0, 1, …) of an epoch; the last of them may have fewer batches."""
+        place = (epoch,) if self.whole else (epoch, number)
+        rows = self._by_length(self._rows.of(epoch, number), self._rows.generator("lengths", *place))
         batches = self._cut(rows)
-        order = self._generator("batches", epoch).permutation(len(batches))
+        order = self._rows.generator("batches", *place).permutation(len(batches))
         starts = range(0, len(batches), self._accumulate)
         return [[batches[i] for i in order[start : start + self._accumulate]] for start in starts]
-
-    def _generator(self, purpose: str, number: int) -> np.random.Generator:
-        return np.random.default_rng([self._seed, zlib.crc32(purpose.encode()), number])
-
-    def _rows(self, epoch: int) -> np.ndarray:
-        """The rows of `epoch`, each as often as its corpus weighs."""
-        parts = []
-        for number, (rows, weight) in enumerate(self._corpora):
-            whole, share = divmod(weight, 1.0)
-            parts.extend([rows] * int(whole))
-            if share:
-                shuffled = self._generator("weights", number).permutation(rows)
-                start, end = (round(at * share * len(rows)) for at in (epoch, epoch + 1))
-                parts.append(shuffled[np.arange(start, end) % max(len(rows), 1)])
-        return np.concatenate(parts)
 
     def _by_length(self, rows: np.ndarray, generator: np.random.Generator) -> np.ndarray:
         """`rows` sorted by target length, then source length, in random order among near-equals."""
         rows = generator.permutation(rows)
-        source, target = self._source[rows].astype(np.int64), self._target[rows].astype(np.int64)
+        source, target = (lengths[rows].astype(np.int64) + 1 for lengths in (self._source, self._target))
         # Where batches are few, the same pairs would meet in every epoch: shake the lengths a little.
         shake = min(_MOST_SHAKE, 10 * self._budget / max(int(target.sum()), 1))
         source += (source * shake * generator.random(len(rows))).round().astype(np.int64)
@@ -89,7 +96,7 @@ class BatchOrder:
 
     def _cut(self, rows: np.ndarray) -> list[np.ndarray]:
         """Consecutive `rows` as batches, each as large as the budget allows."""
-        longest = np.maximum(self._source[rows], self._target[rows]).astype(np.int64)
+        longest = np.maximum(self._source[rows], self._target[rows]).astype(np.int64) + 1
         batches, start = [], 0
         while start < len(rows):
             # No batch from here on can have more rows than the first alone would allow.

@@ -17,6 +17,7 @@ from nmt.batches.shards import Shard, open_shard
 from nmt.corpus.lines import read_lines
 from nmt.errors import DataError, NmtError
 from nmt.subwords.dropout import MergeDropout
+from nmt.subwords.tags import tags_before
 from nmt.subwords.vocabulary import Vocabulary
 
 
@@ -33,18 +34,21 @@ class Side:
         """Write the shard `path`: row r drawn with (seed, r). `seed` is that of epoch and side, below 2^63.
 
         A sentence whose pieces would be too many takes the plain ones, and so does one that is too long anyway: the
-        pairs left out for their length are always the same. Raises DataError when the text is not the shard's.
+        pairs left out for their length are always the same. A tag stays before what it stands before in the plain
+        shard. Raises DataError when the text is not the shard's.
         """
         vocabulary, plain = Vocabulary.load(self.vocabulary), Shard.open(self.plain)
+        tags = frozenset(vocabulary.tags.values())
         cut, count = MergeDropout(vocabulary, dropout), 0
         with open_shard(path, len(vocabulary)) as writer:
             for row, line in enumerate(read_lines(self.text)):
                 count += 1
                 if row >= len(plain):
                     break
-                own = int(plain.lengths[row])
-                ids = cut.encode(line, (seed << 64) + row) if own <= self.longest else []
-                writer.add([ids if own <= self.longest and len(ids) <= self.longest else plain[row].tolist()])
+                own = ids = plain[row].tolist()
+                if len(own) <= self.longest:
+                    ids = own[: tags_before(own, tags)] + cut.encode(line, (seed << 64) + row)
+                writer.add([ids if len(ids) <= self.longest else own])
             if count != len(plain):
                 problem = f"{self.text}: its lines are not those that {self.plain} was made of"
                 raise DataError(problem, "make both again with nmt bpe RECIPE")

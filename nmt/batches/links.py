@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from itertools import zip_longest
 from pathlib import Path
 
 import numpy as np
 
+from nmt.batches.shards import Shard
 from nmt.corpus.lines import read_lines
 from nmt.errors import DataError
+from nmt.subwords.tags import tags_before
 from nmt.subwords.vocabulary import Vocabulary
 
 _LINK = re.compile(r"(\d{1,9})-(\d{1,9})")
@@ -67,6 +69,12 @@ def word_counts(source: Path, target: Path) -> Iterator[tuple[int, int]]:
     """How many words each pair of lines has: what stands between spaces."""
     for one, other in zip(read_lines(source), read_lines(target), strict=True):
         yield sum(map(bool, one.split(" "))), sum(map(bool, other.split(" ")))
+
+
+def piece_counts(source: Shard, target: Shard, tags: Container[int]) -> Iterator[tuple[int, int]]:
+    """How many pieces each pair of sentences has, a tag before the source not counted."""
+    for row, lengths in enumerate(zip(source.lengths.tolist(), target.lengths.tolist(), strict=True)):
+        yield lengths[0] - tags_before(source[row], tags), lengths[1]
 
 
 class WordsOfPieces:

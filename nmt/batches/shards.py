@@ -8,6 +8,7 @@ The header holds the sizes, its own checksum, and the SHA-256 digest of all that
 from __future__ import annotations
 
 import hashlib
+import os
 import struct
 import tempfile
 import zlib
@@ -25,7 +26,9 @@ from nmt.files import write_whole
 _MAGIC = b"nmtshard"
 _FORMAT = 1
 _HEADER = struct.Struct("<8sIIQQQ32sI52x")  # magic, format, bytes an id, sentences, ids, vocabulary, sha256, crc32
-_BUFFER = 1 << 20  # ids, or lengths, kept in memory before they are written
+_BUFFER = 1 << 20  # ids, or lengths, kept in memory before they are written; a multiple of _STRIDE
+_LARGE = 1 << 30  # bytes of ids that are memory-mapped at most
+_STRIDE = 32  # sentences between those whose places are kept in memory
 
 
 class ShardWriter:
@@ -98,28 +101,35 @@ def write_shard(path: Path, sequences: Iterable[Sequence[int]], vocabulary_size:
 class Shard:
     """Sentences of ids, read from disk as they are asked for. `shard[i]` is a view of unsigned integers."""
 
-    def __init__(self, path: Path, ids: np.ndarray, lengths: np.ndarray, vocabulary_size: int, sha256: str) -> None:
+    def __init__(
+        self,
+        path: Path,
+        ids: np.ndarray | Far,
+        lengths: np.ndarray,
+        starts: np.ndarray,
+        vocabulary_size: int,
+        sha256: str,
+    ) -> None:
         self.path = path
         self.lengths = lengths
-        """Ids of each sentence, the end mark not counted, as np.int32."""
+        """Ids of each sentence, the end mark not counted, as np.int32; memory-mapped too."""
         self.vocabulary_size = vocabulary_size
         self.sha256 = sha256
         """Digest of all that follows the header, in hexadecimal."""
         self._ids = ids
-        self._starts = np.zeros(len(lengths) + 1, dtype=np.int64)
-        np.cumsum(lengths, out=self._starts[1:])
+        self._starts = starts  # of every _STRIDE-th sentence: those of all would take more memory than the lengths
 
     @classmethod
     def open(cls, path: Path) -> Shard:
         """The shard in the file `path`. Raises DataError when it is missing, cut, or visibly damaged."""
         width, sentences, tokens, vocabulary_size, digest = _read_header(path)
         padded = tokens * width + -tokens * width % 4
-        lengths = np.fromfile(path, dtype="<i4", count=sentences, offset=_HEADER.size + padded)
-        if len(lengths) != sentences or (lengths < 0).any() or int(lengths.sum(dtype=np.int64)) != tokens:
+        lengths = _mapped(path, "<i4", _HEADER.size + padded, sentences)
+        starts = _starts(lengths)
+        if starts is None or starts[-1] != tokens:
             raise _damaged(path, "its sentence lengths do not add up")
-        kind = np.dtype(f"<u{width}")
-        ids = np.memmap(path, kind, "r", _HEADER.size, (tokens,)) if tokens else np.zeros(0, kind)
-        return cls(path, np.asarray(ids), lengths.astype(np.int32, copy=False), vocabulary_size, digest.hex())
+        ids = (_mapped if padded <= _LARGE else Far)(path, f"<u{width}", _HEADER.size, tokens)
+        return cls(path, ids, lengths, starts, vocabulary_size, digest.hex())
 
     def __len__(self) -> int:
         return len(self.lengths)
@@ -127,7 +137,19 @@ class Shard:
     def __getitem__(self, index: int) -> np.ndarray:
         if not 0 <= index < len(self.lengths):
             raise IndexError(f"sentence {index} of {len(self.lengths)}")
-        return self._ids[self._starts[index] : self._starts[index + 1]]
+        start = int(self._starts[index // _STRIDE]) + int(self.lengths[index - index % _STRIDE : index].sum())
+        return self._ids[start : start + int(self.lengths[index])]
+
+    def take(self, rows: np.ndarray) -> list[np.ndarray]:
+        """Several sentences, by their numbers. Raises IndexError."""
+        if len(beyond := rows[(rows < 0) | (rows >= len(self.lengths))]):
+            raise IndexError(f"sentence {beyond[0]} of {len(self.lengths)}")
+        blocks = rows // _STRIDE
+        before_RS = blocks[:, None] * _STRIDE + np.arange(_STRIDE)
+        lengths_RS = self.lengths[np.minimum(before_RS, len(self.lengths) - 1)]
+        starts = self._starts[blocks] + (lengths_RS * (before_RS < rows[:, None])).sum(1, dtype=np.int64)
+        ends = starts + self.lengths[rows]
+        return [self._ids[start:end] for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
 
     def counts(self) -> np.ndarray:
         """How often each id of the vocabulary stands in the shard, as int64; reads all of it, a block at a time."""
@@ -170,6 +192,43 @@ def _read_header(path: Path) -> tuple[int, int, int, int, bytes]:
     if size != expected:
         raise _damaged(path, f"it has {size} bytes, {expected} are expected")
     return width, sentences, ids, vocabulary_size, digest
+
+
+class Far:
+    """Ids that are read from their file each time: a memory map's pages would count as this process's memory."""
+
+    _file = -1
+
+    def __init__(self, path: Path, kind: str, offset: int, count: int) -> None:
+        self._kind, self._offset, self._count = np.dtype(kind), offset, count
+        self._file = os.open(path, os.O_RDONLY)
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __getitem__(self, part: slice) -> np.ndarray:
+        start, end, _ = part.indices(self._count)
+        width = self._kind.itemsize
+        return np.frombuffer(os.pread(self._file, (end - start) * width, self._offset + start * width), self._kind)
+
+    def __del__(self) -> None:
+        if self._file >= 0:
+            os.close(self._file)
+
+
+def _mapped(path: Path, kind: str, offset: int, count: int) -> np.ndarray:
+    return np.asarray(np.memmap(path, kind, "r", offset, (count,))) if count else np.zeros(0, kind)
+
+
+def _starts(lengths: np.ndarray) -> np.ndarray | None:
+    """Where every _STRIDE-th sentence starts, and the last one ends; None where a length is below nothing."""
+    sums = [np.zeros(1, dtype=np.int64)]
+    for start in range(0, len(lengths), _BUFFER):
+        block = lengths[start : start + _BUFFER]
+        if (block < 0).any():
+            return None
+        sums.append(np.add.reduceat(block, np.arange(0, len(block), _STRIDE), dtype=np.int64))
+    return np.cumsum(np.concatenate(sums))
 
 
 def _damaged(path: Path, why: str) -> DataError:

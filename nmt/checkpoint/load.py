@@ -58,7 +58,7 @@ def put_weights(model: Seq2Seq, path: Path) -> None:
     for name, tensor in read_tensors(path).items():
         if name not in own or own[name].shape != tensor.shape or own[name].dtype != tensor.dtype:
             raise ModelError(f"{path}: {name} is no weight of this model", _AGAIN)
-        own[name].copy_(tensor)
+        own[name].copy_(spread_like(tensor, own[name]))
 
 
 def _check_file(path: Path, description: Description) -> None:

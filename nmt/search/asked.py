@@ -39,7 +39,7 @@ class Asked:
             request = replace(self.common, source=line)
             if self.form == "jsonl":
                 place = f"{self.name}:{number}"
-                source, record = read_record(line, place)
+                source, record = read_record(line, place, tally)
                 request = replace(self.common, source=source)
                 if "control" in record:
                     request = _added(read_request(source, record["control"], place), self.common)

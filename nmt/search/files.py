@@ -182,6 +182,10 @@ def _last_words(cut: list[int], tally: Counter[str]) -> Iterator[Event]:
         yield Caution(f"{len(cut):,} {many} cut at the limit of length: {_lines_named(cut)}")
     if tally["bad bytes"]:
         yield Caution(f"{tally['bad bytes']:,} bytes were not valid UTF-8; U+FFFD stands in their place")
+    if tally["half pairs"]:
+        yield Caution(
+            f"{tally['half pairs']:,} halves of surrogate pairs in JSON stood alone; U+FFFD is in their place"
+        )
 
 
 def _lines_named(numbers: list[int]) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal
 
@@ -13,6 +15,7 @@ from nmt.search.translation import Candidate, Translation
 Format = Literal["text", "nbest", "jsonl", "fairseq"]
 Record = dict[str, Any]
 
+_HALF_PAIR = re.compile("[\ud800-\udfff]")
 _ESCAPED = {ord(c): f"\\u{ord(c):04x}" for c in "\x7f\x85\u2028\u2029"}  # line ends that JSON leaves as they are
 
 
@@ -88,9 +91,10 @@ def one_object(data: Record) -> str:
     return json.dumps(data, ensure_ascii=False).translate(_ESCAPED)
 
 
-def read_record(line: str, place: str) -> tuple[str, Record]:
+def read_record(line: str, place: str, tally: Counter[str] | None = None) -> tuple[str, Record]:
     """The source text of a line of JSON and the whole object; a blank line is an empty source.
 
+    Half a surrogate pair, which JSON can write and no text can hold, becomes U+FFFD and is counted in `tally`.
     Raises DataError, which names `place`, for anything but an object with a text `source`.
     """
     if not line.strip():
@@ -101,8 +105,22 @@ def read_record(line: str, place: str) -> tuple[str, Record]:
         raise DataError(f"{place}: is not valid JSON: {error}", "each line holds one JSON object") from error
     if not isinstance(record, dict) or not isinstance(record.get("source"), str):
         raise DataError(f"{place}: is not an object with a text field source", 'write {"source": "..."} on each line')
-    source = record["source"].encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-    return source, record
+    if "\\u" in line:
+        record = _mended(record, tally if tally is not None else Counter())
+    return record["source"], record
+
+
+def _mended(value: Any, tally: Counter[str]) -> Any:
+    """`value` with U+FFFD for what is half a surrogate pair, wherever there is text in it."""
+    if isinstance(value, str):
+        text, count = _HALF_PAIR.subn("\ufffd", value)
+        tally["half pairs"] += count
+        return text
+    if isinstance(value, list):
+        return [_mended(item, tally) for item in value]
+    if isinstance(value, dict):
+        return {_mended(key, tally): _mended(item, tally) for key, item in value.items()}
+    return value
 
 
 def _finite(text: str) -> float:

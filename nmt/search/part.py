@@ -7,8 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from torch import Tensor
 
-from nmt.schema import check
-from nmt.search.control.config import ControlConfig
+from nmt.search.control.config import ControlConfig, check_settings
 from nmt.search.control.markup import Marked, take_out
 from nmt.search.control.request import Request
 from nmt.search.control.sample import Draw
@@ -101,4 +100,4 @@ class Task:
         """The settings, with what the line has for itself. Raises NmtError where they do not fit."""
         if not self.request.settings:
             return settings
-        return check(ControlConfig, {**settings.model_dump(), **self.request.settings}, f"line {self.number + 1}")
+        return check_settings({**settings.model_dump(), **self.request.settings}, f"line {self.number + 1}")

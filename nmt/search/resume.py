@@ -7,6 +7,7 @@ stays beside the finished file, so that the same command finds nothing to do.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -28,6 +29,9 @@ _NUMBERED = {"nbest": (b"", b" ||| "), "fairseq": (b"S-", b"\t")}
 """Forms with several lines for each line of the input: what stands before and behind its number."""
 
 
+_DIGEST = re.compile("[0-9a-f]{16}( [0-9a-f]{16})*")
+
+
 def digest(path: Path) -> str:
     """What a file holds, or those files of a folder that a model is made of, in short."""
     files = sorted(path.glob("*.safetensors")) + [path / "model.json"] if path.is_dir() else [path]
@@ -37,9 +41,12 @@ def digest(path: Path) -> str:
 class Kept:
     """The lines of an output that have been made already."""
 
-    def __init__(self, output: Path, form: Format, record: Mapping[str, Any]) -> None:
-        """`record` tells, by names that people know, all that the lines depend on."""
+    def __init__(
+        self, output: Path, form: Format, record: Mapping[str, Any], names: Mapping[str, str] | None = None
+    ) -> None:
+        """`record` tells all that the lines depend on, files by their `digest`; `names` are what people call it."""
         self.output, self.form, self.record = output, form, {name: value for name, value in record.items()}
+        self.names = names or {}
         self.partial = output.with_name(f"{output.name}.partial")
         self.beside = output.with_name(f"{output.name}.resume.json")
 
@@ -52,13 +59,22 @@ class Kept:
                 "remove it, or leave out --resume, which replaces what is there when all is done",
             )
         if known is not None and known != self.record:
-            name = next(n for n in {**self.record, **known} if known.get(n) != self.record.get(n))
-            was, now = known.get(name), self.record.get(name)
             raise OutputError(
-                f"{self.output}: was begun with {name} = {was!r}; now it is {now!r}",
+                f"{self.output}: was begun with something else: {'; '.join(self._differences(known))}",
                 f"say what was said then, or remove {self.partial.name} and {self.beside.name} to begin anew",
             )
         return self.output.exists() and not self.partial.exists()
+
+    def _differences(self, known: Mapping[str, Any]) -> Iterator[str]:
+        """Each thing that is not as it was."""
+        for name in {**self.record, **known}:
+            was, now = (_told(record.get(name)) for record in (known, self.record))
+            if known.get(name) == self.record.get(name):
+                continue
+            if was == now == "given":
+                yield f"{self.names.get(name, name)} holds something else"
+            else:
+                yield f"{self.names.get(name, name)} was {was}, and is {now} now"
 
     @contextmanager
     def going_on(self, total: int) -> Iterator[tuple[LineWriter, int]]:
@@ -107,6 +123,14 @@ class Kept:
         before, behind = _NUMBERED[self.form]
         number = line.removeprefix(before).partition(behind)[0]
         return int(number) if line.startswith(before) and number.isdigit() else None
+
+
+def _told(value: Any) -> str:
+    """A setting as people say it."""
+    if value is None or value is False or value == []:
+        return "not given"
+    texts = [str(one) for one in value] if isinstance(value, list) else [str(value)]
+    return "given" if value is True or all(map(_DIGEST.fullmatch, texts)) else ", ".join(texts)
 
 
 def _lock(stream: BinaryIO, path: Path) -> None:

@@ -13,14 +13,13 @@ import torch
 from nmt.batches.batch import collate
 from nmt.corpus.clean import Cleaner
 from nmt.corpus.lines import is_blank, one_line
-from nmt.errors import NmtError
+from nmt.errors import SettingsError
 from nmt.model.position.learned import Learned
 from nmt.model.seq2seq import Seq2Seq
-from nmt.schema import check
 from nmt.search.batching import batches
 from nmt.search.config import SearchConfig
 from nmt.search.control.choose import Choice
-from nmt.search.control.config import ControlConfig
+from nmt.search.control.config import ControlConfig, check_settings
 from nmt.search.control.insist import Insistence
 from nmt.search.control.length import bounds
 from nmt.search.control.request import Request
@@ -116,7 +115,7 @@ class Translator:
             raise TypeError(f"lines is one {type(lines).__name__}, not a list of lines: translate([text])")
         settings = self._settings(overrides)
         if not 1 <= n_best <= settings.beam and not (settings.sample and n_best > 0):
-            raise NmtError(
+            raise SettingsError(
                 f"n_best = {n_best} is more than beam = {settings.beam}, which keeps no more hypotheses than that",
                 f"use a beam of {n_best}",
             )
@@ -168,7 +167,7 @@ class Translator:
 
     def _settings(self, overrides: Mapping[str, Any]) -> ControlConfig:
         given = {name: value for name, value in overrides.items() if value is not None}
-        settings = check(ControlConfig, {**self.settings.model_dump(), **given}, "translate")
+        settings = check_settings({**self.settings.model_dump(), **given}, "translate")
         longest = given.get("max_source_tokens") or self.max_source_tokens
         return settings.model_copy(update={"max_source_tokens": min(longest, self.positions or longest)})
 

@@ -14,6 +14,7 @@ from nmt.errors import DataError
 from nmt.events import Caution, Event, Notice, Progress
 from nmt.files import read_json, write_json, write_whole
 from nmt.recipe import Recipe
+from nmt.stages.methods import links_of
 from nmt.stages.parent import parent_of
 from nmt.stages.stage import RunFolder
 
@@ -53,7 +54,12 @@ def run(recipe: Recipe, run: RunFolder) -> Iterator[Event]:
     """Write the vocabularies and `report.json` into `run.bpe`, and a shard for each text into `run.shards`.
 
     Raises DataError when there is no text or its sides differ in lines, RecipeError when [bpe] size is too small.
+    Alignments that training will read are checked here, so that nobody waits for training to learn of a bad line.
     """
+    guide = recipe.train.guided_alignment
+    known = guide if guide and guide.path.is_file() else None
+    if known and known.units == "words":
+        links_of(known, run)
     texts = {side: run.preprocess / f"train.{side}" for side in SIDES}
     files = vocabulary_files(run, recipe.bpe.shared)
     leads = {split: _tags(run, split) for split in SPLITS}
@@ -69,6 +75,10 @@ def run(recipe: Recipe, run: RunFolder) -> Iterator[Event]:
     for old in set(run.bpe.glob("*.model")) - set(files.values()):  # of an earlier run with the other kind of sharing
         old.unlink()
     yield from _encode_all(run, files, leads)
+    if known and known.units == "pieces":
+        from nmt.subwords.vocabulary import Vocabulary
+
+        links_of(known, run, frozenset(Vocabulary.load(files["source"]).tags.values()))
 
 
 def _tags(run: RunFolder, split: str) -> Leads:

@@ -41,7 +41,9 @@ def problems(recipe: Recipe, run: RunFolder) -> Iterator[str]:
 
 
 def _files(recipe: Recipe) -> list[tuple[str, Path]]:
+    """What stages read. Where downloads go is told by `nmt download`, and they make the files of the sets."""
     found = [(key, value) for key, value in flatten(recipe.data, "data") if isinstance(value, Path)]
+    found = [(key, value) for key, value in found if not key.startswith("data.download.")]
     guide = recipe.train.guided_alignment
     return [*found, *([("train.guided_alignment.path", guide.path)] if guide else [])]
 

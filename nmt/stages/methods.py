@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,9 @@ from nmt.stages.stage import RunFolder
 from nmt.train.seeds import derive
 
 if TYPE_CHECKING:
+    from nmt.batches.links import Links
     from nmt.subwords.vocabulary import Vocabulary
+    from nmt.train.config import GuidedAlignmentConfig
     from nmt.train.data import Order, Pairs
     from nmt.train.ranks import Ranks
 
@@ -60,15 +62,26 @@ def aligned(recipe: Recipe, run: RunFolder, pairs: Pairs, vocabularies: tuple[Vo
     guide = recipe.train.guided_alignment
     if guide is None:
         return pairs
-    from nmt.batches.links import WordsOfPieces, read_links, word_counts
+    from nmt.batches.links import WordsOfPieces
     from nmt.train.guided import AlignedPairs
+
+    tags = frozenset(vocabularies[0].tags.values())
+    words = (WordsOfPieces(vocabularies[0]), WordsOfPieces(vocabularies[1])) if guide.units == "words" else None
+    return AlignedPairs(pairs, links_of(guide, run, tags), words, tags)
+
+
+def links_of(guide: GuidedAlignmentConfig, run: RunFolder, tags: Container[int] = frozenset()) -> Links:
+    """The links of a run's training pairs. `tags` are the ids of tags; links of words do not need them.
+
+    Raises DataError, with file and line, for those that do not fit the run's text, or its shards if they are of pieces.
+    """
+    from nmt.batches.links import piece_counts, read_links, word_counts
 
     source, target = (run.preprocess / f"train.{name}" for name in ("source", "target"))
     if guide.units == "words":
-        words = WordsOfPieces(vocabularies[0]), WordsOfPieces(vocabularies[1])
-        return AlignedPairs(pairs, read_links(guide.path, word_counts(source, target), guide.units, source), words)
-    lengths = (Shard.open(run.shards / path.name).lengths.tolist() for path in (source, target))
-    return AlignedPairs(pairs, read_links(guide.path, zip(*lengths, strict=True), guide.units, source), None)
+        return read_links(guide.path, word_counts(source, target), guide.units, source)
+    ids, other_ids = (Shard.open(run.shards / path.name) for path in (source, target))
+    return read_links(guide.path, piece_counts(ids, other_ids, tags), guide.units, source)
 
 
 def side_limits(recipe: Recipe) -> tuple[int, int]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from nmt.batches.buckets import BatchOrder
 from nmt.checkpoint import layout
 from nmt.checkpoint.layout import Description, Origin
+from nmt.errors import DataError
 from nmt.events import Caution, Event, Notice
 from nmt.recipe import Recipe, is_default
 from nmt.schema import fingerprint
@@ -72,10 +73,12 @@ def run(recipe: Recipe, run: RunFolder, ranks: Ranks | None = None) -> Iterator[
     files = vocabulary_files(run, recipe.bpe.shared)
     source, target = Vocabulary.load(files["source"]), Vocabulary.load(files["target"])
     recipe = yield from settled(recipe, run, (len(source), len(target), target.pad), device, precision, ranks)
-    pairs, skipped = training_pairs(recipe, run, target)
+    pairs, order = training_pairs(recipe, run, target)
     yield from told_of_corpora(run, recipe.train.corpus_temperature)
-    if skipped:
-        yield Caution(f"{skipped:,} training pairs are longer than the limits of [train] and are left out")
+    if not order.whole:
+        yield Notice(f"an epoch is planned in {order.groups} groups, of which each is a random part of the pairs")
+    if order.skipped:
+        yield Caution(f"{order.skipped:,} training pairs are longer than the limits of [train] and are left out")
 
     if recipe.average.of == "last" and recipe.average.count > recipe.train.keep_checkpoints:
         counts = f"[average] count = {recipe.average.count}, [train] keep_checkpoints = {recipe.train.keep_checkpoints}"
@@ -103,7 +106,7 @@ def run(recipe: Recipe, run: RunFolder, ranks: Ranks | None = None) -> Iterator[
     ema = Ema(model, decay) if decay is not None else None
     copied = copied_files(recipe, run)
     description = describe(recipe, run, copied, (len(source), len(target)))
-    settings = compared_settings(recipe, run, description)
+    settings = compared_settings(recipe, run, description, order)
     store = (Store if ranks.leads else Helper)(
         run.checkpoints,
         description,
@@ -149,10 +152,16 @@ def run(recipe: Recipe, run: RunFolder, ranks: Ranks | None = None) -> Iterator[
 def check(recipe: Recipe, run: RunFolder) -> None:
     """Raises TrainingError when the newest checkpoint there was trained for something else than `recipe` describes.
 
-    RecipeError when the model to start from does not fit it.
+    RecipeError when the model to start from does not fit it, DataError when the alignments are missing.
     Vocabulary and data are compared later, when the stages ahead have made them.
     """
     check_parent(recipe, run)
+    guide = recipe.train.guided_alignment
+    if guide and not guide.path.is_file():
+        raise DataError(
+            f"{guide.path}: there is no such file ([train.guided_alignment] path)",
+            f"align {run.preprocess}/train.source and train.target, which nmt run RECIPE --to preprocess writes",
+        )
     for newest in resumable(run.checkpoints)[-1:]:
         old = read_record(newest).get("settings", {})
         check_fixed(old, {"fixed": fixed_settings(recipe)}, str(newest))
@@ -179,14 +188,14 @@ def resume(
     if changes:
         told.append(Caution(f"going on under changed settings: {'; '.join(changes)}"))
     if reordered and state.update:
-        state.update = 0
+        state.begin_epoch()
         told.append(Caution(f"the data comes in another order, so epoch {state.epoch + 1} starts from its beginning"))
     told.append(Notice(f"going on from {newest}"))
     return state, told
 
 
-def training_pairs(recipe: Recipe, run: RunFolder, vocabulary: Vocabulary) -> tuple[Pairs, int]:
-    """The training pairs in their seeded order, and how many are left out for their length."""
+def training_pairs(recipe: Recipe, run: RunFolder, vocabulary: Vocabulary) -> tuple[Pairs, BatchOrder]:
+    """The training pairs, and their seeded order."""
     from nmt.train.data import Pairs
 
     source, target = open_shards(run, "train")
@@ -194,7 +203,7 @@ def training_pairs(recipe: Recipe, run: RunFolder, vocabulary: Vocabulary) -> tu
         shard.verify()
     order = batch_order(recipe, run, source.lengths, target.lengths)
     marks = {"bos": vocabulary.bos, "eos": vocabulary.eos, "pad": vocabulary.pad}
-    return Pairs(source, target, order, **marks), order.skipped
+    return Pairs(source, target, order, **marks), order
 
 
 def batch_order(recipe: Recipe, run: RunFolder, source_lengths: np.ndarray, target_lengths: np.ndarray) -> BatchOrder:
@@ -248,7 +257,7 @@ def describe(recipe: Recipe, run: RunFolder, files: dict[str, Path], sizes: tupl
     )
 
 
-def compared_settings(recipe: Recipe, run: RunFolder, description: Description) -> dict[str, Any]:
+def compared_settings(recipe: Recipe, run: RunFolder, description: Description, order: BatchOrder) -> dict[str, Any]:
     """What a restart is compared with: see nmt.train.resume."""
     source, target = open_shards(run, "train")
     data = {"source": source.sha256, "target": target.sha256}
@@ -258,6 +267,7 @@ def compared_settings(recipe: Recipe, run: RunFolder, description: Description) 
         "fixed": {**fixed_settings(recipe), "vocabulary": description.vocabulary_sha256, "data": data},
         "told": {
             "seed": recipe.seed,
+            **({} if order.whole else {"groups": order.groups}),
             "corpora": [[count, weight] for count, weight in corpora_of(run, recipe.train.corpus_temperature)],
             "model": {key: value for key, value in model.items() if key not in shape},
             "train": recipe.train.model_dump(mode="json", exclude={"start_from"}),  # its weights are fixed

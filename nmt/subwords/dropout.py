@@ -24,7 +24,8 @@ class MergeDropout:
 
     def __init__(self, vocabulary: Vocabulary, dropout: float) -> None:
         self._dropout = dropout
-        pieces = {vocabulary.piece(i): i for i in range(vocabulary.eos + 1, len(vocabulary))}
+        text = range(vocabulary.eos + 1, len(vocabulary) - len(vocabulary.tags))
+        pieces = {vocabulary.piece(i): i for i in text}
         self._bytes = [i for piece, i in pieces.items() if _BYTE.fullmatch(piece)]
         self._ids = {piece: i for piece, i in pieces.items() if not _BYTE.fullmatch(piece)}
         self._unknown = vocabulary.unk

@@ -8,8 +8,10 @@ gets tags has the bytes it had, and every piece keeps its number.
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from pathlib import Path
+
+import numpy as np
 
 from nmt.errors import RecipeError
 from nmt.files import write_whole
@@ -34,6 +36,11 @@ def add_tags(path: Path, tags: Sequence[str]) -> list[str]:
         with write_whole(path) as stream:
             stream.write(model)
     return missing
+
+
+def tags_before(ids: Sequence[int] | np.ndarray, tags: Container[int]) -> int:
+    """How many of the ids `tags` stand before a sentence: one or none."""
+    return int(len(ids) > 0 and int(ids[0]) in tags)
 
 
 def _piece(text: str) -> bytes:

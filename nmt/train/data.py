@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
 import torch
 
+from nmt.batches.ahead import Ahead, Place, Update
 from nmt.batches.batch import Batch, collate
-
-Update = list[np.ndarray]
+from nmt.batches.shards import Shard
 
 
 class Order(Protocol):
     """Which rows make which update of an epoch: nmt.batches.buckets.BatchOrder."""
 
-    def updates(self, epoch: int) -> list[Update]:
-        """The updates of an epoch: a pure function of its number."""
+    @property
+    def groups(self) -> int:
+        """How many groups an epoch has."""
+        ...
+
+    def group(self, epoch: int, number: int) -> list[Update]:
+        """The updates of one group of an epoch: a pure function of these numbers."""
         ...
 
 
@@ -37,13 +43,24 @@ class Pairs:
         self.target = target
         self.order = order
         self.bos, self.eos, self.pad = bos, eos, pad
-        self._epoch: tuple[int, list[Update]] | None = None
+        self._ahead = Ahead(self._plan, self._following)
 
-    def updates(self, epoch: int) -> list[Update]:
-        """The updates of an epoch, kept until another epoch is asked for."""
-        if self._epoch is None or self._epoch[0] != epoch:
-            self._epoch = epoch, self.order.updates(epoch)
-        return self._epoch[1]
+    @property
+    def groups(self) -> int:
+        """How many groups an epoch has; only very many pairs have more than one."""
+        return self.order.groups
+
+    def updates(self, epoch: int, group: int = 0) -> list[Update]:
+        """The updates of a group of an epoch, kept until another is asked for; the next one is planned meanwhile."""
+        return self._ahead.take((epoch, group))
+
+    def _plan(self, epoch: int, group: int) -> list[Update]:
+        return self.order.group(epoch, group)
+
+    def _following(self, place: Place) -> Place | None:
+        """What is asked for after a group."""
+        epoch, group = place
+        return (epoch, group + 1) if group + 1 < self.groups else (epoch + 1, 0)
 
     def load(self, rows: np.ndarray) -> Batch:
         """These pairs as one padded batch; of no pairs, one without labels, whose loss and gradient are nothing."""
@@ -51,9 +68,13 @@ class Pairs:
             batch = collate([[]], [[]], bos=self.bos, eos=self.eos, pad=self.pad)
             return replace(batch, out_BT=torch.full_like(batch.out_BT, self.pad), tokens=0)
         return collate(
-            [self.source[int(row)] for row in rows],
-            [self.target[int(row)] for row in rows],
+            _taken(self.source, rows),
+            _taken(self.target, rows),
             bos=self.bos,
             eos=self.eos,
             pad=self.pad,
         )
+
+
+def _taken(sequences: Sequences, rows: np.ndarray) -> Sequence[np.ndarray]:
+    return sequences.take(rows) if isinstance(sequences, Shard) else [sequences[int(row)] for row in rows]

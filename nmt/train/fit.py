@@ -75,8 +75,8 @@ def fit(
             yield Stopped((over if done else asked) or "", state.step, interrupted=not done)
             return
 
-        updates = updates_of(data, state.epoch)
-        rows, rate = updates[state.update], schedule(state.step - state.skipped + 1)
+        updates = updates_of(data, state.epoch, state.group)
+        rows, rate = updates[state.place], schedule(state.step - state.skipped + 1)
         where, place, start = (state.step + 1, state.epoch + 1), state.update, clock()
         with ranks.at(*where, rows):
             batches = [data.load(some) for some in ranks.share(rows)]
@@ -85,7 +85,7 @@ def fit(
             outcome = learn(model, optimizer, batches, rate=rate, rules=rules, pad=data.pad, ranks=ranks, room=room)
         for rank, size in outcome.too_large:
             yield Halved(where[0], rank, size)
-        state.advance(len(updates))
+        state.advance(len(updates), data.groups)
         if outcome.finite:
             state.skipped_in_a_row = 0
             if ema:
@@ -98,9 +98,9 @@ def fit(
             _bear(state, rules)
 
 
-def updates_of(data: Pairs, epoch: int) -> list[list[np.ndarray]]:
-    """The epoch's updates. Raises TrainingError when there are none."""
-    updates = data.updates(epoch)
+def updates_of(data: Pairs, epoch: int, group: int) -> list[list[np.ndarray]]:
+    """The updates of a group of an epoch. Raises TrainingError when there are none."""
+    updates = data.updates(epoch, group)
     if not updates:
         raise TrainingError(
             "no training pair is left: all are longer than the limits, or there are none",

@@ -9,7 +9,7 @@ links have no part in it. Like all losses here it is a sum, and divided by the t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from typing import Any
@@ -18,12 +18,14 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from nmt.batches.ahead import Update
 from nmt.batches.batch import Batch
 from nmt.batches.links import Links, WordsOfPieces, links_of_pieces
 from nmt.errors import TrainingError
 from nmt.model.attention.core import Attention
 from nmt.model.seq2seq import Seq2Seq
-from nmt.train.data import Pairs, Update
+from nmt.subwords.tags import tags_before
+from nmt.train.data import Pairs
 
 TINY = 1e-9  # added to a weight before its logarithm
 
@@ -50,15 +52,29 @@ class AlignedBatch(Batch):
 
 
 class AlignedPairs(Pairs):
-    """Pairs with links between their pieces. Where `links` are of words, `words` tell which word each piece is of."""
+    """Pairs with links between their pieces. Where `links` are of words, `words` tell which word each piece is of.
 
-    def __init__(self, pairs: Pairs, links: Links, words: tuple[WordsOfPieces, WordsOfPieces] | None) -> None:
+    Links are of text: a source's tag, whose id is one of `tags`, is not counted by them, and linked to nothing.
+    """
+
+    def __init__(
+        self,
+        pairs: Pairs,
+        links: Links,
+        words: tuple[WordsOfPieces, WordsOfPieces] | None,
+        tags: Container[int] = frozenset(),
+    ) -> None:
         super().__init__(pairs.source, pairs.target, pairs.order, bos=pairs.bos, eos=pairs.eos, pad=pairs.pad)
-        self._pairs, self._links, self._words = pairs, links, words
+        self._pairs, self._links, self._words, self._tags = pairs, links, words, tags
 
-    def updates(self, epoch: int) -> list[Update]:
-        """The updates of an epoch."""
-        return self._pairs.updates(epoch)
+    @property
+    def groups(self) -> int:
+        """How many groups an epoch has."""
+        return self._pairs.groups
+
+    def updates(self, epoch: int, group: int = 0) -> list[Update]:
+        """The updates of a group of an epoch."""
+        return self._pairs.updates(epoch, group)
 
     def load(self, rows: np.ndarray) -> AlignedBatch:
         """These pairs as one padded batch, with their links."""
@@ -74,10 +90,12 @@ class AlignedPairs(Pairs):
         return AlignedBatch(**_values(batch), links_L3=links_L3, share_L=share_L)
 
     def _of_pieces(self, row: int) -> np.ndarray:
-        if self._words is None:
-            return self._links[row]
-        source, target = self._pairs.source[row], self._pairs.target[row]
-        return links_of_pieces(self._links[row], self._words[0](source), self._words[1](target))
+        links_L2, source = self._links[row], self._pairs.source[row]
+        before = tags_before(source, self._tags)
+        if self._words is not None:
+            target_words = self._words[1](self._pairs.target[row])
+            links_L2 = links_of_pieces(links_L2, self._words[0](source[before:]), target_words)
+        return links_L2 + np.array([before, 0]) if before else links_L2
 
 
 class GuidedObjective(nn.Module):

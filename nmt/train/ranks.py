@@ -15,11 +15,11 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
+from nmt.batches.ahead import Update
 from nmt.checkpoint.device import choose
 from nmt.errors import NmtError, TrainingError
 from nmt.model.seq2seq import Seq2Seq
 from nmt.train.contact import Contact, Place
-from nmt.train.data import Update
 from nmt.train.gradients import Gradients, Sums
 from nmt.train.launch import Seat
 from nmt.train.loss import Objective

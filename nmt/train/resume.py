@@ -15,6 +15,7 @@ from nmt.errors import TrainingError
 ORDER = (  # these put the data in another order
     "seed",
     "corpora",
+    "groups",
     "train.batch_tokens",
     "train.accumulate",
     "train.max_source_tokens",

@@ -14,9 +14,10 @@ from pathlib import Path
 
 import numpy as np
 
+from nmt.batches.ahead import Place, Update
 from nmt.batches.drawn import Drawing, Side, Task, draw_all
 from nmt.batches.shards import Shard
-from nmt.train.data import Order, Pairs, Update
+from nmt.train.data import Order, Pairs
 from nmt.train.ranks import Ranks
 from nmt.train.seeds import derive
 
@@ -91,10 +92,16 @@ class SampledPairs(Pairs):
     def __init__(self, plain: Pairs, made: Epochs, order_of: Callable[[np.ndarray, np.ndarray], Order]) -> None:
         super().__init__(plain.source, plain.target, plain.order, bos=plain.bos, eos=plain.eos, pad=plain.pad)
         self._made, self._order_of = made, order_of
+        self._epoch: int | None = None
 
-    def updates(self, epoch: int) -> list[Update]:
-        """The updates of an epoch, whose ids `load` gives until another epoch is asked for."""
-        if self._epoch is None or self._epoch[0] != epoch:
+    def updates(self, epoch: int, group: int = 0) -> list[Update]:
+        """The updates of a group of an epoch, whose ids `load` gives until another epoch is asked for."""
+        if self._epoch != epoch:
             self.source, self.target = source, target = self._made.take(epoch)
-            self.order = self._order_of(source.lengths, target.lengths)
-        return super().updates(epoch)
+            self.order, self._epoch = self._order_of(source.lengths, target.lengths), epoch
+        return super().updates(epoch, group)
+
+    def _following(self, place: Place) -> Place | None:
+        """The next group of this epoch: the lengths of the next are not known yet."""
+        epoch, group = place
+        return (epoch, group + 1) if group + 1 < self.groups else None

@@ -10,14 +10,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import FSDPModule, fully_shard
 
-from nmt.batches.batch import collate
+from nmt.batches.ahead import Update
+from nmt.batches.batch import Batch, collate
 from nmt.model.seq2seq import Seq2Seq
 from nmt.train.contact import Contact
-from nmt.train.data import Update
 from nmt.train.gradients import Gradients
 from nmt.train.launch import Seat
 from nmt.train.loss import Objective
@@ -31,12 +31,12 @@ class Sharded(Group):
 
     def __init__(self, seat: Seat, device: torch.device, seed: int, contact: Contact) -> None:
         super().__init__(seat, device, seed, contact)
-        self._whole: nn.Module | None = None
+        self._whole: Whole | None = None
 
     def spread(self, model: Seq2Seq) -> None:
         """Keep a part of the model, which must be the same everywhere and still whole."""
         mesh = init_device_mesh(self.device.type, (self.size,))
-        objective = Objective(model)
+        objective = Whole(model)
         for block in blocks(model):
             fully_shard(block, mesh=mesh)
         self._whole = objective
@@ -52,8 +52,9 @@ class Sharded(Group):
         return share(update, self.rank, self.size, keep_empty=True)
 
     def objective(self, model: Seq2Seq, make: Callable[[Seq2Seq], nn.Module] = Objective) -> nn.Module:
-        """The one that gathers what it needs."""
+        """The one that gathers what it needs, and computes what is to be made."""
         assert self._whole is not None
+        self._whole.compute(make(model))
         return self._whole
 
     def gradients(self, model: Seq2Seq) -> Gradients:
@@ -63,7 +64,9 @@ class Sharded(Group):
     @contextmanager
     def assembled(self, model: Seq2Seq) -> Iterator[None]:
         """Within the block every process has the whole model, and may use it as it likes."""
-        parts = [module for module in self.objective(model).modules() if isinstance(module, FSDPModule)]
+        root: nn.Module | None = self._whole
+        assert root is not None
+        parts = [module for module in root.modules() if isinstance(module, FSDPModule)]
         with self.contact():
             for part in parts:
                 part.set_reshard_after_forward(False, recurse=False)
@@ -73,7 +76,25 @@ class Sharded(Group):
         finally:
             for part in parts:
                 part.reshard()
-                part.set_reshard_after_forward(part is not self._whole, recurse=False)
+                part.set_reshard_after_forward(part is not root, recurse=False)
+
+
+class Whole(nn.Module):
+    """The outermost module: a model whose weights are here while one objective or another is computed of it."""
+
+    def __init__(self, model: Seq2Seq) -> None:
+        super().__init__()
+        self.model = model
+        self.compute(Objective(model))
+
+    def compute(self, objective: nn.Module) -> None:
+        """Compute this from now on."""
+        self._objective = [objective]  # in a list: it has no weights of its own
+
+    def forward(self, batch: Batch, smoothing: float, pad: int) -> tuple[Tensor, Tensor]:
+        """The summed loss, and the summed −log p of the labels."""
+        loss, nll = self._objective[0](batch, smoothing, pad)
+        return loss, nll
 
 
 class Parts(Gradients):

@@ -26,6 +26,10 @@ class State:
     """The current pass over the data, from 0."""
     update: int = 0
     """The next update's place in the epoch."""
+    group: int = 0
+    """The group of the epoch that it is of."""
+    before: int = 0
+    """Updates of the epoch's groups before that one."""
     validated: int = 0
     """The last step that was validated."""
     best: float | None = None
@@ -46,16 +50,28 @@ class State:
         self.best, self.best_step, self.bad_validations = value, self.step, 0
         return True
 
-    def advance(self, updates_in_epoch: int) -> None:
+    @property
+    def place(self) -> int:
+        """The next update's place in its group."""
+        return self.update - self.before
+
+    def advance(self, updates_in_group: int, groups: int = 1) -> None:
         """Go on to the next update of the data."""
         self.step += 1
         self.update += 1
-        if self.update >= updates_in_epoch:
-            self.epoch, self.update = self.epoch + 1, 0
+        if self.place >= updates_in_group:
+            self.group, self.before = self.group + 1, self.update
+            if self.group >= groups:
+                self.epoch += 1
+                self.begin_epoch()
+
+    def begin_epoch(self) -> None:
+        """Go to the epoch's first update."""
+        self.update = self.group = self.before = 0
 
     def plain(self) -> dict[str, Any]:
-        """For JSON."""
-        return asdict(self)
+        """For JSON; where an epoch has one group, there is no word of it."""
+        return {name: value for name, value in asdict(self).items() if value or name not in ("group", "before")}
 
     @classmethod
     def read(cls, data: Mapping[str, Any]) -> State:

@@ -53,19 +53,19 @@ class Store:
 
     def save(self, model: Seq2Seq, optimizer: torch.optim.Optimizer, state: State) -> Path:
         """A checkpoint of this very moment. Raises OutputError, and TrainingError for a weight that isn't finite."""
-        tensors, remembered = gathered(weights(model)), gathered(moments(optimizer, model))
+        tensors, remembered, trained = map(gathered, self._parts(model, optimizer))
         self.folder.mkdir(parents=True, exist_ok=True)
         origin = self.description.origin.model_copy(update={"steps": (state.step,)})
         return save_checkpoint(
             self.folder,
             state.step,
-            self.ema.weights() if self.ema else tensors,
+            tensors,
             self.description.model_copy(update={"origin": origin}),
             self.files,
             optimizer=remembered,
             rng=random_states(model.output_weight_VD.device),
             state=self._record(state),
-            trained=self.ema.trained() if self.ema else None,
+            trained=trained or None,
         )
 
     def note(self, state: State, scores: Scores, by: str) -> None:
@@ -122,6 +122,11 @@ class Store:
         set_random_states(read_tensors(path / layout.RESUME / layout.RNG), model.output_weight_VD.device)
         return State.read(read_record(path)["state"])
 
+    def _parts(self, model: Seq2Seq, optimizer: torch.optim.Optimizer) -> tuple[dict[str, Tensor], ...]:
+        """A checkpoint's weights, the moments, and the weights that learn where the checkpoint's are their averages."""
+        averages = self.ema.weights() if self.ema else weights(model)
+        return averages, moments(optimizer, model), self.ema.trained() if self.ema else {}
+
     def _record(self, state: State) -> dict[str, Any]:
         return {"state": state.plain(), "regular": state.step % self.every == 0, "settings": self.settings}
 
@@ -131,8 +136,9 @@ class Helper(Store):
 
     def save(self, model: Seq2Seq, optimizer: torch.optim.Optimizer, state: State) -> Path:
         """Send what this process has."""
-        for tensor in (*weights(model).values(), *moments(optimizer, model).values()):
-            whole(tensor)
+        for tensors in self._parts(model, optimizer):
+            for tensor in tensors.values():
+                whole(tensor)
         return self.folder / layout.step_name(state.step)
 
     def note(self, state: State, scores: Scores, by: str) -> None:

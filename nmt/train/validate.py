@@ -89,7 +89,7 @@ class Validator:
 
     def __call__(self) -> Scores:
         shown = self.ema.shown() if self.ema else nullcontext()
-        with self.ranks.assembled(self.model), evaluating(self.model), shown:
+        with shown, self.ranks.assembled(self.model), evaluating(self.model):
             loss = mean_loss(self.model, self.pairs, self.precision, self.ranks)
             found = [self._scores(held) for held in self.sets]
         names = set.intersection(*map(set, found))
@@ -126,7 +126,9 @@ def mean_loss(model: Seq2Seq, pairs: Pairs, precision: str = "float32", ranks: R
             tokens.append(batch.tokens)
         return list(zip(torch.stack(sums).tolist() if sums else [], tokens, strict=True))
 
-    found = dealt([rows for update in pairs.updates(0) for rows in update], losses, ranks)
+    found = dealt(
+        [rows for group in range(pairs.groups) for update in pairs.updates(0, group) for rows in update], losses, ranks
+    )
     total, tokens = sum(nll for nll, _ in found), sum(count for _, count in found)
     return total / tokens if tokens else math.nan
 

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nmt.batches import shards
 from nmt.batches.shards import Shard, open_shard, write_shard
 from nmt.errors import DataError, OutputError
 
@@ -128,3 +129,29 @@ def test_writing_takes_no_more_memory_for_more_sentences(tmp_path: Path) -> None
 
     few, many = peak(30_000), peak(90_000)
     assert many < 1.1 * few
+
+
+@pytest.mark.parametrize("large", [1 << 30, 0], ids=["mapped", "far"])
+def test_sentences_are_taken_together_as_one_by_one(large: int, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(shards, "_LARGE", large)
+    generator = np.random.default_rng(2)
+    sequences = [generator.integers(0, 100, length).tolist() for length in generator.integers(0, 9, 333)]
+    write_shard(tmp_path / "shard", sequences, 100)
+    shard = Shard.open(tmp_path / "shard")
+    rows = generator.integers(0, 333, 500)
+    assert [ids.tolist() for ids in shard.take(rows)] == [sequences[row] for row in rows]
+    assert [shard[i].tolist() for i in range(333)] == sequences
+    assert shard.counts().tolist() == np.bincount([i for ids in sequences for i in ids], minlength=100).tolist()
+    assert shard.take(rows[:0]) == []
+    for beyond in (-1, 333):
+        with pytest.raises(IndexError, match=f"sentence {beyond} of 333"):
+            shard.take(np.array([5, beyond]))
+
+
+def test_an_open_shard_takes_little_memory(tmp_path: Path) -> None:
+    write_shard(tmp_path / "shard", ([7] for _ in range(200_000)), 100)
+    tracemalloc.start()
+    shard = Shard.open(tmp_path / "shard")
+    held, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert held < 0.5 * len(shard)  # bytes

@@ -128,7 +128,7 @@ def test_lines_hold_markup_or_ask_for_it(nmt: Command, model: Path, translator: 
 @pytest.mark.parametrize(
     ("options", "status", "words"),
     [
-        (["--beam-groups", "3"], 1, "beam_groups = 3"),
+        (["--beam-groups", "3"], 1, "--beam-groups 3"),
         (["--beam-groups", "2", "--sample"], 2, "--sample"),
         (["--diversity", "1"], 2, "--beam-groups"),
         (["--temperature", "1e-300", "--sample"], 1, "temperature"),

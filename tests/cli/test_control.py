@@ -107,6 +107,55 @@ def test_what_is_lacking_is_told_with_its_line(nmt: Command, model: Path, tmp_pa
     assert "warning: line 2: in the translation, '12' stands there never, in the source once" in ended.err
 
 
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ("--length-penalty gnmt", "--length-penalty gnmt: a length penalty is"),
+        ("--beam 2 --n-best 3", "--n-best 3 is more than --beam 2,"),
+        ("--beam 3 --beam-groups 2", "--beam 3 is not a multiple of --beam-groups 2"),
+        ("--batch-size 0", "--batch-size 0: input should be"),
+        ("--min-length 6 --max-length 3", "--min-length 6 is more than --max-length 3"),
+    ],
+)
+def test_settings_that_do_not_fit_are_told_as_options(
+    nmt: Command, model: Path, text: Path, options: str, problem: str
+) -> None:
+    ended = nmt("translate", model, "--input", text, *options.split())
+    assert (ended.status, ended.out) == (1, "")
+    assert ended.err.startswith(f"error: {problem}") and "recipe" not in ended.err
+
+
+def test_what_is_null_in_a_jsonl_line_is_not_asked_for(nmt: Command, model: Path, tmp_path: Path) -> None:
+    lines = [
+        {"source": LINES[0]},
+        {"source": LINES[0], "control": None},
+        {"source": LINES[0], "control": {"min_length": None, "prefix": None, "require": None, "tag": None}},
+        {"source": LINES[0], "control": {"max_length": 1}},
+    ]
+    call = ["translate", model, "--input", tmp_path / "in", "--input-format", "jsonl"]
+    (tmp_path / "in").write_text(as_text(list(map(json.dumps, lines))))
+    found = [json.loads(line)["translation"] for line in nmt(*call).out.splitlines()]
+    assert found[0] == found[1] == found[2] != found[3]
+    for control, problem in (
+        ({"min_lenth": None}, "in:1: control: min_lenth is not a known key"),
+        ({"top_p": 3}, "in:1: control: top_p = 3: input should be"),
+    ):
+        (tmp_path / "in").write_text(json.dumps({"source": "bal", "control": control}))
+        ended = nmt(*call)
+        assert ended.status == 1 and problem in ended.err and "recipe" not in ended.err
+
+
+def test_half_surrogate_pairs_of_json_are_replaced_counted_and_told(nmt: Command, model: Path, tmp_path: Path) -> None:
+    line = r'{"source": "bal \ud800 kor", "a": {"\udfff": ["\ud83d\ude00", "\ud83d"]}, "control": {"prefix": "\ud800"}}'
+    (tmp_path / "in").write_text(line + "\n")
+    ended = nmt("translate", model, "--input", tmp_path / "in", "--input-format", "jsonl")
+    assert "warning: 4 halves of surrogate pairs in JSON stood alone; U+FFFD is in their place" in ended.err
+    found = json.loads(ended.out)
+    assert (found["source"], found["a"]) == ("bal \ufffd kor", {"\ufffd": ["\U0001f600", "\ufffd"]})
+    (tmp_path / "in").write_text(r'{"source": "bal \ud83d\ude00"}')
+    assert "surrogate" not in nmt("translate", model, "--input", tmp_path / "in", "--input-format", "jsonl").err
+
+
 def test_a_jsonl_line_has_its_own_control(nmt: Command, model: Path, translator: Translator, tmp_path: Path) -> None:
     control = {"prefix": "kor", "require": ["gom"], "forbid": ["dem"], "min_length": 6}
     rows = [{"source": "bal"}, {"source": "bal", "control": control}]
@@ -147,8 +196,8 @@ def test_a_bad_control_is_named_before_anything_is_written(
 @pytest.mark.parametrize(
     ("options", "status", "words"),
     [
-        (["--min-length", "4", "--max-length", "3"], 1, "max_length"),
-        (["--sample", "--top-p", "1.5"], 1, "top_p"),
+        (["--min-length", "4", "--max-length", "3"], 1, "--max-length 3"),
+        (["--sample", "--top-p", "1.5"], 1, "--top-p 1.5"),
         (["--top-k", "3", "--seed", "2"], 2, "--top-k, --seed"),
         (["--protect", "uri"], 1, "url"),
         (["--keep", "["], 1, "regular expression"),

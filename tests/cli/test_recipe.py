@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from nmt.recipe import read
+from nmt.recipe import dump, read
 from nmt.stages.propose import choose
 
 FILES = ("--source", "train.aa", "--target", "train.bb")
@@ -167,6 +167,28 @@ def test_check_finds(nmt, toy: Path, override: str, problem: str) -> None:
     assert ended.status == 1 and ended.out == ""
     assert problem in ended.err
     assert ended.err.splitlines()[-1] == "hint: mend these; nmt recipe check toy.toml looks again"
+
+
+def test_check_is_content_with_files_that_can_be_downloaded(nmt, toy: Path) -> None:
+    """The recipe as a run saves it, whose paths are whole: archives and the files in them are no data of their own."""
+    path = Path("toy.toml")
+    corpus = read(path).data.train[0].files()
+    with path.open("a") as stream:
+        stream.write(f'\n[[data.download]]\nurl = "https://a.example/a.gz"\nfile = "{corpus[0]}"\n')
+        stream.write('[[data.download]]\nurl = "https://a.example/b.tar"\nfile = "b.tar"\n')
+        stream.write(f'extract = [{{ member = "b", file = "{corpus[1]}" }}]\n')
+    assert nmt("recipe", "check", "toy.toml").status == 0
+    Path("saved.toml").write_text(dump(read(path)))
+    ended = nmt("recipe", "check", "saved.toml")
+    assert (ended.status, ended.out) == (0, ""), ended.err
+
+
+def test_one_value_where_a_list_belongs_is_told_with_the_list(nmt, toy: Path) -> None:
+    ended = nmt("recipe", "check", "toy.toml", "--set", "train.freeze=encoder")
+    assert ended.status == 1 and "[train] freeze is 'encoder'; it is a list" in ended.err
+    assert 'hint: write freeze = ["encoder"]' in ended.err
+    ended = nmt("recipe", "check", "toy.toml", "--set", "data.test=x")
+    assert "it is a list of tables" in ended.err and "write [[data.test]] on a line of its own" in ended.err
 
 
 def test_check_tells_all_problems_at_once(nmt, toy: Path) -> None:

@@ -10,15 +10,19 @@ import numpy as np
 import pytest
 import torch
 from torch.testing import assert_close
+from train import tagged
 from train.runs import prepared, recipe
 from train.toys import PAD, model, optimizer, pairs
 
 from nmt.analysis.capture import capture
 from nmt.batches.links import Links, WordsOfPieces, read_links
+from nmt.batches.shards import Shard
 from nmt.checkpoint.tensors import weights
 from nmt.errors import DataError, RecipeError, TrainingError
 from nmt.search.align import attention_BTS
+from nmt.stages import bpe
 from nmt.stages import train as stage
+from nmt.stages.run import choose, run_stages
 from nmt.stages.stage import RunFolder
 from nmt.train.data import Pairs
 from nmt.train.fit import fit, learn
@@ -120,6 +124,46 @@ def test_with_two_passes_and_layers_left_out_it_is_the_mean_of_passes_or_nothing
     assert_close(once(batch, 0.1, PAD)[0], Objective(still)(batch, 0.1, PAD)[0])
 
 
+def test_links_of_tagged_sources_are_those_of_the_text_behind_the_tag(tmp_path: Path) -> None:
+    data, tag = pairs(12), 13
+    plain = AlignedPairs(data, links(tmp_path, data), None)
+    source = [np.array([tag, *ids]) if row % 2 else ids for row, ids in enumerate(data.source)]
+    marked = Pairs(source, data.target, data.order, bos=2, eos=3, pad=PAD)
+
+    def words(ids: np.ndarray) -> np.ndarray:  # each piece is a word
+        return np.arange(len(ids))
+
+    for units in (None, (words, words)):
+        found = AlignedPairs(marked, links(tmp_path, data), units, {tag}).load(np.arange(12))
+        expected = plain.load(np.arange(12))
+        moved_L3 = expected.links_L3 + (expected.links_L3[:, :1] % 2) * torch.tensor([0, 0, 1])
+        assert {*map(tuple, found.links_L3.tolist())} == {*map(tuple, moved_L3.tolist())}
+        assert found.share_L.tolist() == expected.share_L.tolist()
+
+
+def test_tags_are_trained_with_links_and_with_sampled_subwords(tmp_path: Path) -> None:
+    tagged.write(tmp_path)
+    run = RunFolder(tmp_path / "run")
+    list(run_stages(recipe(tmp_path), run, choose(last="bpe")))
+    sources = (run.preprocess / "train.source").read_text().splitlines()
+    (tmp_path / "links").write_text("".join("0-0\n" for _ in sources))
+
+    def losses(*changes: str) -> list[float]:
+        shutil.rmtree(run.checkpoints, ignore_errors=True)
+        settings = recipe(tmp_path, "train.steps=3", "train.validate_every=99", "train.valid_lines=1", *changes)
+        return [event.loss for event in stage.run(settings, run) if hasattr(event, "loss")][:3]
+
+    plain, words = losses(), losses("train.guided_alignment.path=links")
+    assert words[0] > plain[0] and words[0] == pytest.approx(plain[0], rel=0.2)
+    assert losses("train.guided_alignment.path=links", "train.subword_dropout=0.3") != words
+    last = Shard.open(run.shards / "train.source")[-1 + len(sources)]
+    (tmp_path / "links").write_text("\n".join(["0-0"] * (len(sources) - 1) + [f"{len(last) - 2}-0"]) + "\n")
+    losses("train.guided_alignment.path=links", "train.guided_alignment.units=pieces")
+    (tmp_path / "links").write_text("\n".join(["0-0"] * (len(sources) - 1) + [f"{len(last) - 1}-0"]) + "\n")
+    with pytest.raises(DataError, match=rf"links:{len(sources)}: .* the source has {len(last) - 1} pieces"):
+        losses("train.guided_alignment.path=links", "train.guided_alignment.units=pieces")
+
+
 def test_a_batch_of_no_pairs_has_no_loss_and_no_gradient(tmp_path: Path) -> None:
     trained = model()
     batch = guided(tmp_path).load(np.arange(0))
@@ -132,8 +176,8 @@ def test_a_batch_of_no_pairs_has_no_loss_and_no_gradient(tmp_path: Path) -> None
 def test_attention_becomes_the_alignment(tmp_path: Path) -> None:
     def error(guide: Guide | None) -> float:
         """Share of target pieces that look most at another source piece than theirs."""
-        data, trained = guided(tmp_path, count=24), model(dropout=0.0, width=16)
-        rules = Rules(steps=250, guide=guide)
+        data, trained = guided(tmp_path, count=24, batch_tokens=200), model(dropout=0.0, width=16)
+        rules = Rules(steps=80, guide=guide)
         list(fit(trained, optimizer(trained), data, State(), schedule=constant(1e-2, 0), rules=rules))
         batch = data.load(np.arange(24))
         best_BT = attention_BTS(trained.eval(), batch).argmax(-1)
@@ -184,6 +228,25 @@ def test_the_recipe_guides_by_words_under_sampled_subwords_too(folder: Path) -> 
         losses("train.guided_alignment.path=links", "train.guided_alignment.units=pieces")
 
 
+@pytest.mark.parametrize("units", ["words", "pieces"])
+def test_alignments_that_do_not_fit_are_found_before_training(folder: Path, units: str) -> None:
+    run = RunFolder(folder / "run")
+    settings = recipe(folder, "train.guided_alignment.path=links", f"train.guided_alignment.units={units}")
+    lines = (folder / "links").read_text().splitlines()
+    for changed, problem in (
+        ([*lines[:7], "0-0 1_1", *lines[8:]], "links:8: '1_1' is no link"),
+        ([*lines[:7], "0-99", *lines[8:]], f"links:8: '0-99': the target has .* {units}"),
+        (lines[:-1], f"links: has fewer lines .* they part at line {len(lines)}"),
+    ):
+        (folder / "links").write_text("".join(line + "\n" for line in changed))
+        with pytest.raises(DataError, match=problem):
+            list(bpe.run(settings, run))
+    (folder / "links").unlink()
+    list(bpe.run(settings, run))  # links may be made of what it writes
+    with pytest.raises(DataError, match="links: there is no such file"):
+        list(run_stages(settings, run, choose()))
+
+
 def test_recipes_that_cannot_be_are_refused(folder: Path) -> None:
     for change, told in (("layer=2", "the decoder has 1 layers"), ("head=3", "a layer has 2 heads")):
         with pytest.raises(RecipeError, match=told):
@@ -196,7 +259,6 @@ def test_recipes_that_cannot_be_are_refused(folder: Path) -> None:
 
 
 def test_words_of_the_stages_shards_are_those_of_its_text(folder: Path) -> None:
-    from nmt.batches.shards import Shard
     from nmt.subwords.vocabulary import Vocabulary
 
     words = WordsOfPieces(Vocabulary.load(folder / "run" / "bpe" / "vocabulary.model"))

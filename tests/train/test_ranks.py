@@ -28,12 +28,15 @@ TESTS = Path(__file__).parents[1]
 TIGHT = 1e-5
 FOUR = pytest.param(4, marks=pytest.mark.slow)
 
+METHODS = {"layer_drop": 0.3, "freeze": ["encoder", "biases"], "guide": {"weight": 0.5}, "ema": 0.5}
+
 ALIKE: dict[str, dict[str, Any]] = {  # what one process and many must do alike
     "batches_split_by_rows": {"rules": {"steps": 12}},
     "three_batches_an_update": {"rules": {"epochs": 3}, "pairs": {"accumulate": 3}},
     "five_batches": {"rules": {"epochs": 3}, "pairs": {"count": 19, "accumulate": 2}},
     "one_batch": {"rules": {"epochs": 3}, "pairs": {"count": 3}},
     "one_pair": {"rules": {"epochs": 3}, "pairs": {"count": 1}},
+    "groups": {"rules": {"epochs": 2}, "pairs": {"group": 7, "accumulate": 2}},
     "clipped": {"rules": {"steps": 5, "clip_norm": 0.1}, "pairs": {"accumulate": 2}},
     "validated": {"rules": {"steps": 60, "patience": 2}, "bleu": [3, 5, 4, 4, 9]},
     "two_passes": {"rules": {"steps": 6, "rdrop_alpha": 5.0}, "pairs": {"accumulate": 3}},
@@ -41,8 +44,16 @@ ALIKE: dict[str, dict[str, Any]] = {  # what one process and many must do alike
     "frozen": {"rules": {"steps": 9}, "freeze": ["encoder", "biases"]},
     "guided": {"rules": {"steps": 9}, "guide": {"weight": 0.5}, "pairs": {"accumulate": 3}},
     "averaged": {"rules": {"steps": 9}, "ema": 0.5},
+    "all_methods": {"rules": {"steps": 9, "rdrop_alpha": 5.0}, **METHODS},
 }
-SHARDED = ("three_batches_an_update", "five_batches", "one_pair", "clipped", "validated")  # tried with parts of a model
+SHARDED = (
+    "three_batches_an_update",
+    "five_batches",
+    "one_pair",
+    "clipped",
+    "validated",
+    "all_methods",
+)  # tried with parts of a model
 TWO: dict[str, list[dict[str, Any]]] = {  # what is tried with two processes only, one job after another
     "on": [{"rules": {"steps": 5}}, {"rules": {"steps": 12}, "size": 1}],
     "back": [{"rules": {"steps": 5}, "size": 1}, {"rules": {"steps": 12}}],
@@ -60,6 +71,14 @@ TWO: dict[str, list[dict[str, Any]]] = {  # what is tried with two processes onl
     "sharded_on": [{"rules": {"steps": 5}, "sharding": "full"}, {"rules": {"steps": 12}, "size": 1}],
     "sharded_back": [{"rules": {"steps": 5}, "size": 1}, {"rules": {"steps": 12}, "sharding": "full"}],
     "sharded_off": [{"rules": {"steps": 5}, "sharding": "full"}, {"rules": {"steps": 12}}],
+    "sharded_methods_on": [
+        {"rules": {"steps": 5, "rdrop_alpha": 5.0}, **METHODS, "sharding": "full"},
+        {"rules": {"steps": 9, "rdrop_alpha": 5.0}, **METHODS, "size": 1},
+    ],
+    "sharded_methods_back": [
+        {"rules": {"steps": 5, "rdrop_alpha": 5.0}, **METHODS, "size": 1},
+        {"rules": {"steps": 9, "rdrop_alpha": 5.0}, **METHODS, "sharding": "full"},
+    ],
     "sharded_short": [{"rules": {"steps": 12}, "sharding": "full", "short": [1, 6, 1], "limit": 20}],
     "measured": [{"rules": {"steps": 5}, "size": 1}, {"rules": {"steps": 5}}],
     "short": [{"rules": {"steps": 12}, "short": [1, 4, 2]}],
@@ -165,7 +184,7 @@ def test_every_pair_is_used_once_an_epoch_over_all_processes(name: str, size: in
     rows = Counter(row for each in seen for some in each["seen"] for row in some)
     state = seen[0]["state"]
     data = pairs(**ALIKE[name].get("pairs", {}))
-    planned = [data.updates(epoch) for epoch in range(state["epoch"] + 1)]
+    planned = [data.order.updates(epoch) for epoch in range(state["epoch"] + 1)]
     planned[-1] = planned[-1][: state["update"]]
     assert rows == Counter(int(row) for updates in planned for update in updates for some in update for row in some)
 
@@ -208,7 +227,7 @@ def test_a_validation_shared_out_gives_each_process_the_same_bits_as_one_alone(m
     one = model()
     store(folder).restore(folder / step_name(5), one, optimizer(one))
     assert [each["losses"] for each in both] == [[], []], "they measure what one process has trained"
-    assert both[0]["measured"] == both[1]["measured"] == together.measured(one, Ranks())
+    assert both[0]["measured"] == both[1]["measured"] == together.measured(one, Ranks(), None)
     assert both[0]["measured"][1:] == [f"line {number}" for number in range(7)]
 
 
@@ -219,10 +238,12 @@ def test_a_table_that_has_grown_on_one_process_only_is_its_own_business(alone: P
 
 # --- going on ---
 
+WAYS = ("on", "back", "sharded_on", "sharded_back", "sharded_off")
 
-@pytest.mark.parametrize("name", ["on", "back", "sharded_on", "sharded_back", "sharded_off"])
+
+@pytest.mark.parametrize("name", [*WAYS, "sharded_methods_on", "sharded_methods_back"])
 def test_a_training_goes_on_with_other_processes_and_with_parts_or_the_whole(name: str, alone: Path, many) -> None:
-    unbroken = alone / "batches_split_by_rows"
+    unbroken = alone / ("batches_split_by_rows" if name in WAYS else "all_methods")
     assert told(many(2) / name)["losses"] == pytest.approx(told(unbroken)["losses"][5:], abs=TIGHT)
     assert_close(final(many(2) / name), final(unbroken), atol=TIGHT, rtol=0)
 

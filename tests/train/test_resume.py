@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -10,16 +13,23 @@ import torch
 from model.cases import members
 from train.toys import SCHEDULE, model, optimizer, pairs, steps_of, store
 
+from nmt.recipe import is_default
 from nmt.train.config import OptimizerConfig, SgdConfig
 from nmt.train.events import Saved, Step, Stopped
 from nmt.train.fit import fit
+from nmt.train.resume import told_changes
 from nmt.train.rules import Rules
 from nmt.train.state import State
 from nmt.train.validate import Scores, evaluating, mean_loss
 
 
 def train(
-    folder: Path, stop_after: int | None = None, keep: int = 5, optimize: Any = optimizer, **rules: object
+    folder: Path,
+    stop_after: int | None = None,
+    keep: int = 5,
+    optimize: Any = optimizer,
+    data: Mapping[str, int] = MappingProxyType({}),
+    **rules: object,
 ) -> list[object]:
     """Train in `folder` as one process would, going on from what is there; a signal comes after `stop_after`."""
     trained = model()
@@ -40,7 +50,7 @@ def train(
     for event in fit(
         trained,
         learner,
-        pairs(),
+        pairs(**data),
         state,
         schedule=SCHEDULE,
         rules=settings,
@@ -80,6 +90,48 @@ def test_a_training_stopped_anywhere_ends_with_the_same_bits(stop: int, unbroken
     assert [(e.step, e.epoch, e.loss, e.norm, e.learning_rate) for e in both] == [
         (e.step, e.epoch, e.loss, e.norm, e.learning_rate) for e in whole
     ]
+
+
+GROUPS = {"group": 7}
+
+
+@pytest.fixture(scope="module")
+def unbroken_groups(tmp_path_factory) -> tuple[Path, list[object]]:
+    folder = tmp_path_factory.mktemp("groups")
+    return folder, train(folder, data=GROUPS)
+
+
+def test_groups_of_an_epoch_begin_and_end_inside_the_training(unbroken_groups) -> None:
+    data = pairs(**GROUPS)
+    counts = [[len(data.updates(epoch, group)) for group in range(data.groups)] for epoch in (0, 1)]
+    assert data.groups == 4 and all(count > 1 for epoch in counts for count in epoch) and sum(counts[0]) < 17
+    epochs = [event.epoch for event in unbroken_groups[1] if isinstance(event, Step)]
+    assert epochs.count(1) == sum(counts[0])
+
+
+@pytest.mark.parametrize("stop", [1, 2, 3, 4, 6, 8, 11, 14, 17, 19])
+def test_a_training_stopped_in_any_group_ends_with_the_same_bits(stop: int, unbroken_groups, tmp_path: Path) -> None:
+    folder, events = unbroken_groups
+    first = train(tmp_path, stop_after=stop, data=GROUPS)
+    second = train(tmp_path, data=GROUPS)
+    assert contents(tmp_path) == contents(folder)
+    both, whole = ([event for event in some if isinstance(event, Step)] for some in (first + second, events))
+    assert [(e.step, e.epoch, e.loss) for e in both] == [(e.step, e.epoch, e.loss) for e in whole]
+
+
+def test_pairs_planned_in_groups_for_the_first_time_begin_their_epoch_anew() -> None:
+    old = {"told": {"train": {"steps": 5}}}
+    changes, reordered = told_changes(old, {"told": {"groups": 3, "train": {"steps": 5}}}, partial(is_default, None))
+    assert reordered and changes == ["groups null → 3"]
+    state = State(step=12, epoch=1, update=5)
+    state.begin_epoch()
+    assert state == State(step=12, epoch=1)
+
+
+def test_a_state_without_groups_is_written_as_ever() -> None:
+    assert "group" not in State(step=3, update=3).plain() and "before" not in State(step=3, update=3).plain()
+    later = State(step=9, update=9, group=2, before=7)
+    assert State.read(later.plain()) == later and later.place == 2
 
 
 @pytest.mark.parametrize("config", [kind() for kind in members(OptimizerConfig)] + [SgdConfig(momentum=0.9)], ids=str)

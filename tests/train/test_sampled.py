@@ -14,6 +14,7 @@ from nmt.batches.shards import Shard, write_shard
 from nmt.errors import DataError, NmtError
 from nmt.subwords.config import SubwordConfig
 from nmt.subwords.dropout import MergeDropout
+from nmt.subwords.tags import add_tags
 from nmt.subwords.vocabulary import Vocabulary
 from nmt.train import sampled
 from nmt.train.data import Pairs
@@ -72,6 +73,27 @@ def test_text_of_other_lines_than_the_shards_is_refused(lines: list[str], vocabu
     with pytest.raises(DataError, match="its lines are not those"):
         of.draw(tmp_path / "drawn", 0.3, 1)
     assert not (tmp_path / "drawn").exists()
+
+
+def test_tags_stay_before_their_sentences_and_are_never_found_in_text(vocabulary: Vocabulary, tmp_path: Path) -> None:
+    model = tmp_path / "model"
+    model.write_bytes(vocabulary.path.read_bytes())
+    add_tags(model, ["<s", "<sl", "<2de>"])  # the first two could be merged of letters, were they pieces of text
+    tagged, lines = Vocabulary.load(model), ["<slow <2de> mill", *LINES]
+    of = side(tmp_path, tagged, lines=lines)
+    before = [[], [tagged.tags["<2de>"]], [tagged.tags["<s"]], *[[]] * (len(lines) - 3)]
+    plain = [lead + ids for lead, ids in zip(before, tagged.encode_many(lines), strict=True)]
+    longest = max(map(len, plain))
+    of = Side(of.text, model, of.plain, longest)
+    write_shard(of.plain, plain, len(tagged))
+    found = drawn(of, tmp_path / "drawn", 7)
+    for row, (ids, lead, line) in enumerate(zip(found, before, lines, strict=True)):
+        text = ids[len(lead) :]
+        assert ids[: len(lead)] == lead and not set(text) & set(tagged.tags.values())
+        assert tagged.decode(text) == line and len(ids) <= longest
+        assert ids == plain[row] or text == MergeDropout(tagged, 0.3).encode(line, (7 << 64) + row)
+    assert found != plain
+    assert drawn(of, tmp_path / "drawn", 7, dropout=1e-9) == plain
 
 
 class Waiting(Ranks):

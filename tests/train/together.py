@@ -13,6 +13,7 @@ import signal
 import sys
 import traceback
 from array import array
+from contextlib import nullcontext
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -183,15 +184,15 @@ def train(folder: Path, job: dict[str, Any], ranks: Ranks) -> dict[str, Any]:
         "best": [event.best for event in events if isinstance(event, Validation)],
         "stopped": [[event.step, event.reason] for event in events if isinstance(event, Stopped)],
         "seen": data.seen,
-        "measured": measured(trained, ranks),
+        "measured": measured(trained, ranks, ema),
         "state": state.plain(),
         "status": 0,
     }
 
 
-def measured(trained: Seq2Seq, ranks: Ranks) -> list[Any]:
+def measured(trained: Seq2Seq, ranks: Ranks, ema: Ema | None) -> list[Any]:
     """What a validation by all `ranks` gives: the loss of five batches, and a text for each of seven lines."""
-    with ranks.assembled(trained), evaluating(trained):
+    with ema.shown() if ema else nullcontext(), ranks.assembled(trained), evaluating(trained):
         loss = mean_loss(trained, pairs(19, seed=9), ranks=ranks)
     return [loss, *dealt(range(7), lambda share: [f"line {number}" for number in share], ranks)]
 

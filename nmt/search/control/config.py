@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Self
+from collections.abc import Mapping
+from typing import Any, Self
 
 from pydantic import Field, model_validator
 
+from nmt.errors import RecipeError, SettingsError
+from nmt.schema import EVERY_KEY, check
 from nmt.search.config import SearchConfig
 
 PER_LINE = frozenset(
@@ -30,6 +33,9 @@ PER_LINE = frozenset(
     }
 )
 """Settings that a line may have for itself."""
+
+
+SETTINGS_HINT = "nmt translate --help tells what each setting may be"
 
 
 class ControlConfig(SearchConfig):
@@ -84,3 +90,11 @@ class ControlConfig(SearchConfig):
                 f"{self.max_length_ratio:g}"
             )
         return self
+
+
+def check_settings(values: Mapping[str, Any], place: str) -> ControlConfig:
+    """`values` as settings. Raises SettingsError, which names `place`, for those that don't fit."""
+    try:
+        return check(ControlConfig, values, place)
+    except RecipeError as error:
+        raise SettingsError(error.problem, SETTINGS_HINT if error.hint == EVERY_KEY else error.hint) from error

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from nmt.errors import DataError
-from nmt.schema import check, nearest
-from nmt.search.control.config import PER_LINE, ControlConfig
+from nmt.schema import nearest
+from nmt.search.control.config import PER_LINE, check_settings
 from nmt.search.control.glossary import Glossary
 from nmt.search.control.protect import Protector
 from nmt.search.control.shortlist import Lexicon
@@ -52,8 +52,11 @@ class Request:
 def read_request(source: str, control: Any, place: str) -> Request:
     """The request that a jsonl line's object `control` makes: what `Request` holds, and settings, by their names.
 
-    Raises DataError, which names `place`, for an unknown name or a value of another kind.
+    What is null is not asked for. Raises DataError, which names `place`, for an unknown name or a value of another
+    kind, SettingsError for settings that don't fit.
     """
+    if control is None:
+        return Request(source)
     if not isinstance(control, dict):
         raise DataError(f"{place}: control is not an object", 'write {"source": "...", "control": {"min_length": 5}}')
     readers: dict[str, Callable[[Any, str], Any]] = {
@@ -68,9 +71,9 @@ def read_request(source: str, control: Any, place: str) -> Request:
     settings: dict[str, Any] = {}
     for name, value in control.items():
         if name in PER_LINE:
-            settings[name] = value
+            settings |= {name: value} if value is not None else {}
         elif name in readers:
-            known[name] = readers[name](value, f"{place}: control: {name}")
+            known |= {name: readers[name](value, f"{place}: control: {name}")} if value is not None else {}
         else:
             names = sorted({*PER_LINE, *readers})
             hint = nearest(name, names)
@@ -78,7 +81,7 @@ def read_request(source: str, control: Any, place: str) -> Request:
                 f"{place}: control: {name} is not a known key",
                 f"did you mean {hint}?" if hint else f"the keys are {', '.join(names)}",
             )
-    check(ControlConfig, settings, f"{place}: control")
+    check_settings(settings, f"{place}: control")
     if language := known.pop("to", ""):
         known["tag"] = tag_of(language)
     return Request(source, settings=settings, **known)
@@ -92,7 +95,7 @@ def tag_of(language: str) -> str:
 def _text(value: Any, place: str) -> str:
     if not isinstance(value, str):
         raise DataError(f"{place} is not a text", 'write "..."')
-    return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return value
 
 
 def _texts(value: Any, place: str) -> tuple[str, ...]:

@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from nmt.errors import NmtError
-from nmt.schema import check, nearest
-from nmt.search.control.config import ControlConfig
+from nmt.schema import nearest
+from nmt.search.control.config import ControlConfig, check_settings
 from nmt.search.control.request import Request
 from nmt.search.formats import pharaoh
 from nmt.search.translate import Translator
@@ -102,12 +102,12 @@ class Session:
             self.settings.pop(name, None)
         elif value:
             base = self.translator.settings.model_dump()
-            checked = check(ControlConfig, {**base, **self.settings, name: value}, ":" + name.replace("_", "-"))
+            checked = check_settings({**base, **self.settings, name: value}, ":" + name.replace("_", "-"))
             self.settings[name] = getattr(checked, name)
         return self._shown(name)
 
     def _shown(self, name: str) -> str:
-        whole = check(ControlConfig, {**self.translator.settings.model_dump(), **self.settings}, "settings")
+        whole = check_settings({**self.translator.settings.model_dump(), **self.settings}, "settings")
         value = getattr(whole, name)
         shown = {"True": "on", "False": "off", "None": "none"}.get(str(value), str(value))
         return f"{name.replace('_', '-')} {shown}"
