@@ -25,6 +25,7 @@ from nmt.model.position.core import Position
 from nmt.model.seq2seq import State
 from nmt.model.transformer import Transformer
 
+_Read = tuple[Numbers | None, Numbers | None, Numbers | None, Numbers | None]
 _BLOCK = 512  # source tokens whose states stay in the processor's caches
 
 
@@ -149,7 +150,7 @@ class _Joint:
     def __call__(self, x_RD: Numbers, sums: Sums | None, reader: Floats | Wholes | None) -> Rows:
         """`x` becomes the sum; returns what the next part reads, float32 where none is named."""
         rows = _plain_rows(x_RD.shape) if reader is None else reader.rows(len(x_RD))
-        y: Sequence[Numbers | None] = (None,) * 4 if sums is None else sums
+        y: _Read = (None, None, None, None) if sums is None else sums
         loops.add_and_norm(x_RD, *y, *self.after, *self.before, self.eps, rows.z_RI, rows.scale_R)
         return rows
 
