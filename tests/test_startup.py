@@ -7,7 +7,18 @@ import sys
 
 import pytest
 
-SLOW = {"torch", "sentencepiece", "sacrebleu", "sacremoses", "safetensors", "numpy", "pydantic", "rich", "tomli_w"}
+SLOW = {
+    "torch",
+    "numba",
+    "sentencepiece",
+    "sacrebleu",
+    "sacremoses",
+    "safetensors",
+    "numpy",
+    "pydantic",
+    "rich",
+    "tomli_w",
+}
 
 
 def loaded_by(code: str) -> set[str]:

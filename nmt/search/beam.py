@@ -24,7 +24,7 @@ from torch.nn.functional import pad as pad_columns
 
 from nmt.model.seq2seq import State
 from nmt.search.batching import close_ranks
-from nmt.search.candidates import best_continuations, log_probabilities
+from nmt.search.candidates import Predictions, predictions
 from nmt.search.control.core import Constraints
 from nmt.search.greedy import greedy
 from nmt.search.hypothesis import Hypothesis
@@ -89,8 +89,7 @@ def beam_search(
         adjust = None
         if constraints is not None:
             adjust = partial(constraints, ids_RT=beams.ids_RT, sentences=beams.sentences())
-        log_probs_RV = log_probabilities(logits_RV, banned, adjust)
-        chosen, ending = beams.extend(log_probs_RV)
+        chosen, ending = beams.extend(predictions(logits_RV, banned, adjust))
         beams.finish(ending)
         staying_S = beams.keep(chosen)
         if staying_S is not None:
@@ -161,9 +160,9 @@ class _Beams:
         """Whose hypothesis each row of the batch is."""
         return [number for number in self.numbers for _ in range(self.live_SP.size(1))]
 
-    def extend(self, log_probs_RV: Tensor) -> tuple[_Chosen, _Ending]:
+    def extend(self, following: Predictions) -> tuple[_Chosen, _Ending]:
         """What goes on and what ends."""
-        candidates = _Chosen(*self._filled(best_continuations(log_probs_RV, self.live_SP, 2 * self.width)))
+        candidates = _Chosen(*following.continuations(self.live_SP, 2 * self.width))
         is_end_SM = candidates.token_SN == self.eos
         chosen = candidates.at(candidates.total_SN.masked_fill(is_end_SM, -torch.inf).topk(self.width).indices)
         chosen.total_SN.masked_fill_(chosen.token_SN == self.eos, -torch.inf)  # where fewer than N go on
@@ -171,21 +170,21 @@ class _Beams:
         ending = _Ending(mask_SN, candidates, torch.zeros_like(mask_SN))
         if self.ids_RT.size(1) < min(self.limits):
             return chosen, ending
-        return self._end_at_limit(chosen, ending, log_probs_RV)
+        return self._end_at_limit(chosen, ending, following)
 
     def _filled(self, parts: Sequence[Tensor]) -> list[Tensor]:
-        """Twice as many columns as places: before the first token, or with a tiny vocabulary, there are fewer."""
+        """Twice as many columns as places: before the first token there are fewer."""
         missing = 2 * self.width - parts[0].size(1)
         if missing <= 0:
             return list(parts)
         return [pad_columns(x_SM, (0, missing), value=-torch.inf if i == 0 else 0) for i, x_SM in enumerate(parts)]
 
-    def _end_at_limit(self, chosen: _Chosen, ending: _Ending, log_probs_RV: Tensor) -> tuple[_Chosen, _Ending]:
+    def _end_at_limit(self, chosen: _Chosen, ending: _Ending, following: Predictions) -> tuple[_Chosen, _Ending]:
         """In sentences at their limit, every hypothesis ends and none goes on."""
         full_S1 = (self.limit_S <= self.ids_RT.size(1))[:, None]
         chosen = replace(chosen, total_SN=chosen.total_SN.masked_fill(full_S1, -torch.inf))
-        gain_SP = log_probs_RV[:, self.eos].view_as(self.live_SP).clamp(min=-1e9)  # impossible or not, it has to end
-        likely_SP = (log_probs_RV.argmax(1) == self.eos).view_as(self.live_SP)
+        gain_SP = following.gains(self.eos).view_as(self.live_SP).clamp(min=-1e9)  # impossible or not, it has to end
+        likely_SP = (following.favourites() == self.eos).view_as(self.live_SP)
         place_SP = torch.arange(self.live_SP.size(1), device=full_S1.device).expand_as(self.live_SP)
         ends_SP = place_SP.new_full((), self.eos).expand_as(place_SP)
         forced = _Chosen(*self._filled([self.live_SP + gain_SP, gain_SP, place_SP, ends_SP]))

@@ -6,11 +6,107 @@ R rows · V vocabulary · S sentences · P hypotheses of each · M, N wanted · 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any, Protocol
 
+import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
+
+from nmt.search import loops
 
 _GROUP = 64
+
+Numbers = np.ndarray[Any, Any]
+Best = tuple[Tensor, Tensor, Tensor, Tensor]
+"""total_SM, the log-probability of a hypothesis with a next token, best first and -inf where there is none; gain_SM,
+that of the token alone; parent_SM, the hypothesis's place; and token_SM."""
+
+
+class Predictions(Protocol):
+    """What may come next in each row."""
+
+    def continuations(self, live_SP: Tensor, count: int) -> Best:
+        """The `count` best of all that each sentence's hypotheses, `live_SP` so far, may choose next."""
+
+    def gains(self, token: int) -> Tensor:
+        """The log-probability_R of one token."""
+
+    def favourites(self) -> Tensor:
+        """The most probable token_R."""
+
+
+class Given:
+    """Log-probabilities of all tokens, on any device."""
+
+    def __init__(self, log_probs_RV: Tensor) -> None:
+        self.log_probs_RV = log_probs_RV
+
+    def continuations(self, live_SP: Tensor, count: int) -> Best:
+        """As of Predictions."""
+        best = best_continuations(self.log_probs_RV, live_SP, count)
+        missing = count - best[0].size(1)
+        if missing <= 0:
+            return best
+        return tuple(pad(x_SM, (0, missing), value=-torch.inf if i == 0 else 0) for i, x_SM in enumerate(best))  # type: ignore[return-value]
+
+    def gains(self, token: int) -> Tensor:
+        """As of Predictions."""
+        return self.log_probs_RV[:, token]
+
+    def favourites(self) -> Tensor:
+        """As of Predictions."""
+        return self.log_probs_RV.argmax(1)
+
+
+class Passed:
+    """Logits on a processor, whose softmax is never written down: one pass finds its sum, another one the best."""
+
+    def __init__(self, logits_RV: Tensor, banned: Sequence[int]) -> None:
+        self.logits_RV, self.banned_V = logits_RV.float().numpy(), _mask(logits_RV.size(1), tuple(banned))
+        self.sum_R, self.most_RG = _sums(self.logits_RV)
+
+    def continuations(self, live_SP: Tensor, count: int) -> Best:
+        """As of Predictions."""
+        total_SM, gain_SM = torch.empty(len(live_SP), count), torch.empty(len(live_SP), count)
+        parent_SM, token_SM = (torch.empty(len(live_SP), count, dtype=torch.long) for _ in range(2))
+        best = total_SM, gain_SM, parent_SM, token_SM
+        passed = self.logits_RV, self.sum_R, self.most_RG, self.banned_V
+        loops.continue_best(*passed, live_SP.numpy(), *(x_SM.numpy() for x_SM in best))
+        return best
+
+    def gains(self, token: int) -> Tensor:
+        """As of Predictions."""
+        return torch.from_numpy(self.logits_RV[:, token] - self.sum_R)
+
+    def favourites(self) -> Tensor:
+        """As of Predictions."""
+        return torch.from_numpy(np.where(self.banned_V, -np.inf, self.logits_RV).argmax(1))
+
+
+def _sums(logits_RV: Numbers) -> tuple[Numbers, Numbers]:
+    """log Σ exp of each row, and the greatest logit of each group."""
+    sum_R = np.empty(len(logits_RV), np.float32)
+    most_RG = np.empty((len(logits_RV), -(-logits_RV.shape[1] // _GROUP)), np.float32)
+    loops.log_sums(logits_RV, sum_R, most_RG)
+    return sum_R, most_RG
+
+
+@lru_cache(8)
+def _mask(size: int, banned: tuple[int, ...]) -> Numbers:
+    mask_V = np.zeros(size, np.bool_)
+    mask_V[list(banned)] = True
+    return mask_V
+
+
+def predictions(
+    logits_RV: Tensor, banned: Sequence[int], adjust: Callable[[Tensor], Tensor] | None = None
+) -> Predictions:
+    """What may come next, `banned` tokens apart; `adjust` may change the log-probabilities before."""
+    if logits_RV.device.type == "cpu" and adjust is None:
+        return Passed(logits_RV, banned)
+    return Given(log_probabilities(logits_RV, banned, adjust))
 
 
 def log_probabilities(
@@ -21,7 +117,11 @@ def log_probabilities(
     Banned tokens keep their share of the probability mass, so that a forced scorer, which bans nothing, agrees.
     `adjust` may change the log-probabilities after that.
     """
-    log_probs_RV = logits_RV.log_softmax(-1, dtype=torch.float32)  # fused: cheaper than a logsumexp of its own
+    if logits_RV.device.type == "cpu":  # to the last digit what `Passed` finds
+        sum_R, _ = _sums(logits_RV.float().numpy())
+        log_probs_RV = logits_RV.float() - torch.from_numpy(sum_R)[:, None]
+    else:
+        log_probs_RV = logits_RV.log_softmax(-1, dtype=torch.float32)
     for token in banned:
         log_probs_RV[:, token] = -torch.inf
     return log_probs_RV if adjust is None else adjust(log_probs_RV)

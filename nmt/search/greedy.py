@@ -13,7 +13,7 @@ from torch import Tensor
 
 from nmt.model.seq2seq import State
 from nmt.search.batching import close_ranks
-from nmt.search.candidates import next_tokens
+from nmt.search.candidates import predictions
 from nmt.search.control.core import Constraints
 from nmt.search.hypothesis import Hypothesis
 from nmt.search.length import Penalty
@@ -44,9 +44,10 @@ def greedy(
         if constraints is not None:
             written_ST = torch.tensor([ids[i] for i in going_on], dtype=torch.long, device=device)
             adjust = partial(constraints, ids_RT=written_ST, sentences=going_on)
-        log_probs_SV, best_S1, token_S1 = next_tokens(logits_SV, 1, banned, adjust)
+        following = predictions(logits_SV, banned, adjust)
+        _, gain_S1, _, token_S1 = following.continuations(torch.zeros(len(last_S), 1, device=device), 1)
         last_S = token_S1[:, 0]
-        chosen, values, ends = last_S.tolist(), best_S1[:, 0].tolist(), None
+        chosen, values, ends = last_S.tolist(), gain_S1[:, 0].tolist(), None
         going = [False for _ in going_on]
         for place, sentence in enumerate(going_on):
             gain = values[place]
@@ -54,7 +55,7 @@ def greedy(
                 ids[sentence].append(chosen[place])
                 going[place] = True
             elif chosen[place] != eos:
-                ends = log_probs_SV[:, eos].clamp(min=-1e9).tolist() if ends is None else ends
+                ends = following.gains(eos).clamp(min=-1e9).tolist() if ends is None else ends
                 gain, finished[sentence] = ends[place], False
             gains[sentence].append(gain)
         if not all(going):

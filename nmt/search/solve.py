@@ -10,6 +10,7 @@ import torch
 
 from nmt.batches.batch import collate, collate_source
 from nmt.model.inference.build import Engine
+from nmt.model.inference.compiled import CompiledTransformer
 from nmt.model.inference.transformer import places
 from nmt.model.seq2seq import Seq2Seq, Stepper
 from nmt.search.align import attention_BTS
@@ -85,11 +86,12 @@ class Solver:
             for part, hypotheses in zip(job.parts, found, strict=True):
                 part.hypotheses = hypotheses
 
-        for job in done_side_by_side(work, list(self._jobs(parts, n_best, settings)), settings.workers):
+        apart = self.device.type == "cpu" and not isinstance(stepper, CompiledTransformer)
+        for job in done_side_by_side(work, list(self._jobs(parts, n_best, settings, apart)), settings.workers):
             yield job.parts
 
-    def _jobs(self, parts: Iterable[Part], n_best: int, settings: ControlConfig) -> Iterator[_Job]:
-        """The batches, longest first within each kind. On a processor their sources have equally many places."""
+    def _jobs(self, parts: Iterable[Part], n_best: int, settings: ControlConfig, apart: bool) -> Iterator[_Job]:
+        """The batches, longest first within each kind; sources of different numbers of places may be kept apart."""
         kinds: dict[tuple[bool, int, int, int, bool, int], list[Part]] = {}
         for part in sorted(parts, key=lambda part: -len(part.ids)):
             groups = part.settings.beam_groups if part.settings.diversity else 1
@@ -99,7 +101,7 @@ class Solver:
                 groups,
                 part.wanted(n_best),
                 part.settings.replace_unk,
-                places(len(part.ids) + 1) if self.device.type == "cpu" else 0,
+                places(len(part.ids) + 1) if apart else 0,
             )
             kinds.setdefault(kind, []).append(part)
         for (sampled, width, groups, wanted, _, _), alike in kinds.items():

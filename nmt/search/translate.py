@@ -280,11 +280,12 @@ class Translator:
     def _evaluating(self) -> Iterator[None]:
         """No dropout; the model is left as it was."""
         training = self.model.training
-        self.model.eval()
+        if training:  # otherwise spare every call the walk through all modules
+            self.model.eval()
         try:
             yield
         finally:
-            self.model.train(training)
+            self.model.train(training) if training else None
 
 
 def _without_end(line: str) -> str:

@@ -42,12 +42,12 @@ def scripted(paths: Mapping[tuple[int, ...], float], size: int) -> Callable[[int
     """
 
     def logits(_: int, prefix: tuple[int, ...]) -> Tensor:
-        row = torch.full((size,), -1e30, dtype=torch.float64)
+        row = torch.full((size,), -torch.inf, dtype=torch.float64)
         for path, value in paths.items():
             if path[: len(prefix)] == prefix and len(prefix) < len(path):
                 row[path[len(prefix)]] = value if not prefix else 0.0
         rest = 1 - float(row.exp().sum())
-        row[UNK] = torch.tensor(rest).log() if rest > 1e-12 else -1e30
+        row[UNK] = torch.tensor(rest).log() if rest > 1e-12 else -torch.inf
         return row.float()
 
     return logits

@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nmt.search.candidates import best_continuations, next_tokens, top
+from nmt.search.candidates import Given, Passed, best_continuations, log_probabilities, next_tokens, top
 
 
 @settings(deadline=None, max_examples=80)
@@ -59,3 +59,42 @@ def test_the_best_continuations_are_the_best_of_all_hypotheses(
     assert torch.equal(all_SPV.flatten(1).gather(1, places_SM), total_SM)
     assert torch.equal(gain_RV.view(3, -1).gather(1, places_SM), gain_SM)
     assert all(len(set(row)) == count for row in places_SM.tolist())
+
+
+@settings(deadline=None, max_examples=80)
+@given(
+    seed=st.integers(0, 10**6),
+    each=st.integers(1, 4),
+    columns=st.sampled_from([5, 64, 100, 640, 1000]),
+    count=st.integers(1, 10),
+    spread=st.sampled_from([0.1, 1.0, 30.0]),
+    dead=st.booleans(),
+)
+def test_passing_over_logits_finds_what_log_probabilities_tell(
+    seed: int, each: int, columns: int, count: int, spread: float, dead: bool
+) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    logits_RV, banned = torch.randn(3 * each, columns, generator=generator) * spread, [0, 2]
+    live_SP = torch.randn(3, each, generator=generator)
+    if dead:
+        live_SP[:, 1:] = -torch.inf
+    expected, found = Given(log_probabilities(logits_RV, banned)), Passed(logits_RV, banned)
+    best = expected.continuations(live_SP, count), found.continuations(live_SP, count)
+    possible = best[0][0] > -torch.inf
+    assert torch.equal(best[0][0], best[1][0])
+    for theirs, ours in zip(*best, strict=True):
+        assert torch.equal(theirs[possible], ours[possible])
+    assert torch.equal(expected.gains(3), found.gains(3))
+    assert torch.equal(expected.favourites(), found.favourites())
+
+
+def test_log_probabilities_are_torchs() -> None:
+    logits_RV = torch.randn(5, 1000, generator=torch.Generator().manual_seed(2)) * 5
+    logits_RV[1, 3:] = -torch.inf
+    torch.testing.assert_close(log_probabilities(logits_RV, []), logits_RV.log_softmax(-1), atol=2e-6, rtol=1e-6)
+
+
+def test_of_equal_continuations_the_first_hypothesis_and_the_last_token_come_first() -> None:
+    _, _, parent_SM, token_SM = Passed(torch.zeros(2, 7), [6]).continuations(torch.zeros(1, 2), 8)
+    assert parent_SM.tolist() == [[0] * 6 + [1] * 2]
+    assert token_SM.tolist() == [[5, 4, 3, 2, 1, 0, 5, 4]]

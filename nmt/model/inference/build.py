@@ -7,6 +7,7 @@ from typing import cast
 import torch
 from torch import Tensor
 
+from nmt.model.inference.compiled import CompiledTransformer
 from nmt.model.inference.hardware import fastest
 from nmt.model.inference.linear import Arithmetic
 from nmt.model.inference.transformer import FastTransformer
@@ -20,7 +21,7 @@ class Engine:
     def __init__(self, model: Seq2Seq, device: torch.device) -> None:
         self.model, self.device = model, device
         self.made_of: object = None
-        self.made: FastTransformer | None = None
+        self.made: CompiledTransformer | FastTransformer | None = None
 
     def __call__(self, precision: str) -> Stepper:
         """The form for this precision, "auto" the fastest: the model itself where no form of it is known.
@@ -34,7 +35,8 @@ class Engine:
         now = arithmetic, [(weight.data_ptr(), weight._version) for weight in weights]
         learning = any(weight.requires_grad for weight in weights)  # fused optimizers change weights without a trace
         if self.made is None or now != self.made_of or learning:
-            self.made, self.made_of = FastTransformer(cast(Transformer, self.model), arithmetic), now
+            form = CompiledTransformer if CompiledTransformer.fits(self.model) else FastTransformer
+            self.made, self.made_of = form(cast(Transformer, self.model), arithmetic), now
         return self.made
 
 

@@ -103,8 +103,13 @@ class WideSums(NarrowSums):
         return y_RO[: len(whole_RI)]
 
 
+def takes_narrow_sums(weight_OI: Tensor) -> bool:
+    """Whether torch's product of 8-bit whole numbers serves these weights on this processor."""
+    return multiplies_int8() and weight_OI.size(1) > 1  # of a single input torch mistakes the order of the weights
+
+
 def _kind(weight_OI: Tensor) -> type[Sums]:
-    if not multiplies_int8() or weight_OI.size(1) == 1:  # of a single input torch mistakes the order of the weights
+    if not takes_narrow_sums(weight_OI):
         return Sums
     return WideSums if len(weight_OI) >= 2048 and _offers("onednn", "qlinear_pointwise") else NarrowSums
 
@@ -120,12 +125,18 @@ def filled_up(x_RI: Tensor, dtype: torch.dtype) -> Tensor:
     oneDNN prepares itself for each that it meets, which takes as long as the product of some 100 rows.
     """
     rows, width = x_RI.shape
-    step = 1 if rows <= 16 else 16 if rows <= 256 else 64
-    if rows % step == 0:
+    filled = filled_rows(rows)
+    if filled == rows:
         return x_RI.to(dtype)
-    more_RI = x_RI.new_empty(-(-rows // step) * step, width, dtype=dtype)
+    more_RI = x_RI.new_empty(filled, width, dtype=dtype)
     more_RI[:rows] = x_RI
     return more_RI
+
+
+def filled_rows(rows: int) -> int:
+    """The rows to which as many are filled up."""
+    step = 1 if rows <= 16 else 16 if rows <= 256 else 64
+    return -(-rows // step) * step
 
 
 def _as_given(y_RO: Tensor, x: Tensor) -> Tensor:

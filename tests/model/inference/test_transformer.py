@@ -1,4 +1,4 @@
-"""The inference form against the model it was made from."""
+"""Both inference forms against the model they were made from."""
 
 from __future__ import annotations
 
@@ -12,18 +12,20 @@ from torch.testing import assert_close
 
 from nmt.model.config import TransformerConfig
 from nmt.model.inference.build import Cast, Engine
+from nmt.model.inference.compiled import CompiledTransformer
 from nmt.model.inference.transformer import FastTransformer
 from nmt.model.seq2seq import Seq2Seq
 
 CPU = torch.device("cpu")
 every_model = pytest.mark.parametrize("config", MODELS, ids=name)
+every_form = pytest.mark.parametrize("form", [FastTransformer, CompiledTransformer])
 
 
-def known(config: Any) -> Seq2Seq:
-    """The model in float32, which the inference form computes in; skipped where there is no such form."""
+def known(config: Any, form: Any = FastTransformer) -> Seq2Seq:
+    """The model in float32, which the inference forms compute in; skipped where there is no such form."""
     model = build(config).float()
-    if not FastTransformer.fits(model):
-        pytest.skip("translated by the model itself")
+    if not form.fits(model):
+        pytest.skip("translated by another form, or the model itself")
     return model
 
 
@@ -34,20 +36,30 @@ def test_the_usual_models_have_an_inference_form(config: Any) -> None:
 
 
 @every_model
-def test_memories_are_the_models(config: Any) -> None:
-    model, batch = known(config), pairs()
-    memory = FastTransformer(model, "float32").encode(batch.src_BS, batch.keep_BS)
+def test_models_with_positions_in_the_embedding_and_relu_have_a_compiled_form(config: Any) -> None:
+    model = build(config)
+    plain = getattr(config.attention, "kind", "") == "dot" and config.position.kind in ("sinusoidal", "learned", "none")
+    assert CompiledTransformer.fits(model) == (plain and config.activation == "relu")
+
+
+@every_form
+@every_model
+def test_memories_are_the_models(config: Any, form: Any) -> None:
+    model, batch = known(config, form), pairs()
+    memory = form(model, "float32").encode(batch.src_BS, batch.keep_BS)
     expected = model.encode(batch.src_BS, batch.keep_BS)
     memory = memory[:, : batch.keep_BS.size(1)]
     assert_close(memory[batch.keep_BS], expected[batch.keep_BS], atol=1e-4, rtol=1e-4)
 
 
+@every_form
 @pytest.mark.parametrize("arithmetic", ["float32", "bfloat16", "int8"])
 @torch.inference_mode()
-def test_a_sentence_is_computed_alike_to_the_last_digit_whatever_the_batch(arithmetic: Any) -> None:
-    fast, generator = FastTransformer(known(MODELS[0]), arithmetic), torch.Generator().manual_seed(6)
+def test_a_sentence_is_computed_alike_to_the_last_digit_whatever_the_batch(arithmetic: Any, form: Any) -> None:
+    fast, generator = form(known(MODELS[0]), arithmetic), torch.Generator().manual_seed(6)
+    shortest = 1 if form is CompiledTransformer else 17  # the other needs sources of equally many places
     src_BS = torch.randint(4, TARGET_SIZE, (40, 24), generator=generator)
-    keep_BS = torch.arange(24) < torch.randint(17, 25, (40, 1), generator=generator)
+    keep_BS = torch.arange(24) < torch.randint(shortest, 25, (40, 1), generator=generator)
     last_TR = torch.randint(4, TARGET_SIZE, (5, 120), generator=generator)
 
     def logits(some: slice, length: int) -> torch.Tensor:
@@ -63,11 +75,12 @@ def test_a_sentence_is_computed_alike_to_the_last_digit_whatever_the_batch(arith
         assert torch.equal(logits(slice(start, stop), longest), together[3 * start : 3 * stop])
 
 
+@every_form
 @every_model
 @torch.inference_mode()
-def test_steps_are_the_models_whatever_is_reordered_and_whoever_leaves(config: Any) -> None:
-    model, batch = known(config), pairs()
-    fast, generator = FastTransformer(model, "float32"), torch.Generator().manual_seed(3)
+def test_steps_are_the_models_whatever_is_reordered_and_whoever_leaves(config: Any, form: Any) -> None:
+    model, batch = known(config, form), pairs()
+    fast, generator = form(model, "float32"), torch.Generator().manual_seed(3)
     memory = model.encode(batch.src_BS, batch.keep_BS)
     state, expected_state = fast.start(memory, batch.keep_BS), model.start(memory, batch.keep_BS)
     last_R, beams = torch.full((3,), BOS), 1
@@ -86,10 +99,11 @@ def test_steps_are_the_models_whatever_is_reordered_and_whoever_leaves(config: A
         last_R, beams = torch.randint(4, TARGET_SIZE, (sentences * wide,), generator=generator), wide
 
 
+@every_form
 @torch.inference_mode()
-def test_sentences_may_be_selected_twice_and_in_any_order() -> None:
+def test_sentences_may_be_selected_twice_and_in_any_order(form: Any) -> None:
     model, batch = known(MODELS[0]), pairs()
-    fast = FastTransformer(model, "float32")
+    fast = form(model, "float32")
     memory, index_S = model.encode(batch.src_BS, batch.keep_BS), torch.tensor([2, 0, 2, 1])
     state, expected = fast.start(memory, batch.keep_BS, beams=2), model.start(memory, batch.keep_BS, beams=2)
     for last_R in torch.tensor([[BOS] * 6, [5, 6, 7, 8, 9, 10]]):
@@ -100,11 +114,12 @@ def test_sentences_may_be_selected_twice_and_in_any_order() -> None:
     assert_close(logits_RV, model.step(expected.select(index_S), last_R)[0], atol=1e-4, rtol=1e-4)
 
 
-def test_many_sources_are_encoded_like_few() -> None:
+@every_form
+def test_many_sources_are_encoded_like_few(form: Any) -> None:
     model = known(MODELS[0])
     src_BS = torch.randint(4, TARGET_SIZE, (80, 20), generator=torch.Generator().manual_seed(5))
     keep_BS = torch.ones_like(src_BS, dtype=torch.bool)
-    memory = FastTransformer(model, "float32").encode(src_BS, keep_BS)[:, :20]
+    memory = form(model, "float32").encode(src_BS, keep_BS)[:, :20]
     assert_close(memory, model.encode(src_BS, keep_BS), atol=1e-4, rtol=1e-4)
 
 

@@ -1,0 +1,250 @@
+"""The small operations of a step between two matrix products, compiled by numba: one pass over each row, no copies.
+
+R rows · D width · O outputs of a product · H heads · E width of a head · S sentences · L source · N tokens of all
+sentences · T steps · P hypotheses of a sentence · 1 broadcast
+
+Every row is computed by itself, always in the same order: its result is the same whatever rows stand beside it, to the
+last digit. What a product gives is read as float32, or as whole numbers (R×O) times a scale for each row and one for
+each output, with a bias; what the next product reads is written as float32, or as whole numbers from -127 to 127 and a
+scale for each row. None stands for what there is not; numba compiles each such case by itself.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nmt.model.inference.compiling import compiled
+
+_f = np.float32
+
+
+@compiled
+def power_of_e(x: np.float32) -> np.float32:
+    """e to the x ≤ 0, to about 1e-7 of itself, by operations that vectorize (Cephes' polynomial for exp)."""
+    x = max(x, _f(-87.0))
+    twos = np.floor(x * _f(1.44269504) + _f(0.5))
+    rest = x - twos * _f(0.693359375) + twos * _f(2.12194440e-4)  # ln 2 in two parts, so that no digit is lost
+    sum_ = _f(1.9875691500e-4)
+    sum_ = sum_ * rest + _f(1.3981999507e-3)
+    sum_ = sum_ * rest + _f(8.3334519073e-3)
+    sum_ = sum_ * rest + _f(4.1665795894e-2)
+    sum_ = sum_ * rest + _f(1.6666665459e-1)
+    sum_ = sum_ * rest + _f(5.0000001201e-1)
+    sum_ = sum_ * rest * rest + rest + _f(1.0)
+    return sum_ * np.int32((np.int32(twos) + np.int32(127)) << np.int32(23)).view(np.float32)
+
+
+@compiled
+def read(y_RO, row_R, column_O, bias_O, r, o):
+    """One output of a product."""
+    y = _f(y_RO[r, o])
+    if column_O is not None:
+        y = y * (row_R[r] * column_O[o])
+    if bias_O is not None:
+        y = y + bias_O[o]
+    return y
+
+
+@compiled
+def write(z_RD, scale_R, r, row_D):
+    """A row for the next product to read."""
+    width = row_D.shape[0]
+    if scale_R is None:
+        for d in range(width):
+            z_RD[r, d] = row_D[d]
+    else:
+        most = _f(1e-30)
+        for d in range(width):
+            most = max(most, abs(row_D[d]))
+        scale_R[r] = most / _f(127.0)
+        steps = _f(127.0) / most
+        for d in range(width):
+            z_RD[r, d] = np.int8(np.rint(row_D[d] * steps))
+
+
+@compiled
+def normalize(row_D, weight_D, bias_D, eps, result_D):
+    """LayerNorm of one row."""
+    width = row_D.shape[0]
+    mean = _f(0.0)
+    for d in range(width):
+        mean += row_D[d]
+    mean = mean / _f(width)
+    square = _f(0.0)
+    for d in range(width):
+        square += (row_D[d] - mean) * (row_D[d] - mean)
+    factor = _f(1.0) / np.sqrt(square / _f(width) + _f(eps))
+    for d in range(width):
+        result_D[d] = (row_D[d] - mean) * factor * weight_D[d] + bias_D[d]
+
+
+@compiled
+def add_and_norm(
+    x_RD, y_RD, row_R, column_D, bias_D, after_D, after_bias_D, before_D, before_bias_D, eps, z_RD, scale_R
+):
+    """Residual: `x` becomes x + y, normalized if there is an `after`; the next part reads it, normalized `before`."""
+    rows, width = x_RD.shape
+    row_D = np.empty(width, np.float32)
+    for r in range(rows):
+        x_D = x_RD[r]
+        if y_RD is not None:
+            for d in range(width):
+                x_D[d] = x_D[d] + read(y_RD, row_R, column_D, bias_D, r, d)
+        if after_D is not None:
+            normalize(x_D, after_D, after_bias_D, eps, x_D)
+        if before_D is None:
+            write(z_RD, scale_R, r, x_D)
+        else:
+            normalize(x_D, before_D, before_bias_D, eps, row_D)
+            write(z_RD, scale_R, r, row_D)
+
+
+@compiled
+def rectify(y_RO, row_R, column_O, bias_O, z_RO, scale_R, rows):
+    """max(0, y)."""
+    width = y_RO.shape[1]
+    row_O = np.empty(width, np.float32)
+    for r in range(rows):
+        for o in range(width):
+            row_O[o] = max(read(y_RO, row_R, column_O, bias_O, r, o), _f(0.0))
+        write(z_RO, scale_R, r, row_O)
+
+
+@compiled
+def soften(score_HK, head, count):
+    """The first `count` scores of a head become their softmax."""
+    most = _f(-np.inf)
+    for k in range(count):
+        most = max(most, score_HK[head, k])
+    sum_ = _f(0.0)
+    for k in range(count):
+        score_HK[head, k] = power_of_e(score_HK[head, k] - most)
+        sum_ += score_HK[head, k]
+    share = _f(1.0) / sum_
+    for k in range(count):
+        score_HK[head, k] *= share
+
+
+@compiled
+def compare(q_HE, k_D, score_HK, place):
+    """How well a key fits the query, for each head."""
+    heads, each = q_HE.shape
+    for h in range(heads):
+        sum_ = _f(0.0)
+        for e in range(each):
+            sum_ += q_HE[h, e] * k_D[h * each + e]
+        score_HK[h, place] = sum_
+
+
+@compiled
+def mix_in(score_HK, place, v_D, y_HE):
+    """Add a value's share, for each head."""
+    heads, each = y_HE.shape
+    for h in range(heads):
+        share = score_HK[h, place]
+        for e in range(each):
+            y_HE[h, e] += share * v_D[h * each + e]
+
+
+@compiled
+def attend_to_past(y_RO, row_R, column_O, bias_O, heads, place, beams, slot_S, past_RT, k_STPD, v_STPD, z_RD, scale_R):
+    """Self-attention of one more token of every hypothesis.
+
+    `y` holds queries, keys and values side by side; the latter two are stored at step `place`. `past_RT` tells at
+    which of its sentence's places a hypothesis's tokens before that are stored.
+    """
+    width = y_RO.shape[1] // 3
+    q_HE, mixed_HE = np.empty((heads, width // heads), np.float32), np.empty((heads, width // heads), np.float32)
+    q_D, mixed_D = q_HE.reshape(width), mixed_HE.reshape(width)
+    score_HT = np.empty((heads, place + 1), np.float32)
+    for r in range(slot_S.shape[0] * beams):
+        slot, own = slot_S[r // beams], r % beams
+        k_D, v_D = k_STPD[slot, place, own], v_STPD[slot, place, own]
+        for d in range(width):
+            q_D[d] = read(y_RO, row_R, column_O, bias_O, r, d)
+        for d in range(width):
+            k_D[d] = read(y_RO, row_R, column_O, bias_O, r, width + d)
+        for d in range(width):
+            v_D[d] = read(y_RO, row_R, column_O, bias_O, r, 2 * width + d)
+            mixed_D[d] = _f(0.0)
+        for t in range(place):
+            compare(q_HE, k_STPD[slot, t, past_RT[r, t]], score_HT, t)
+        compare(q_HE, k_D, score_HT, place)
+        for h in range(heads):
+            soften(score_HT, h, place + 1)
+        for t in range(place):
+            mix_in(score_HT, t, v_STPD[slot, t, past_RT[r, t]], mixed_HE)
+        mix_in(score_HT, place, v_D, mixed_HE)
+        write(z_RD, scale_R, r, mixed_D)
+
+
+@compiled
+def attend_to_source(y_RD, row_R, column_D, bias_D, heads, beams, slot_S, length_S, k_SLD, v_SLD, z_RD, scale_R):
+    """Cross-attention of every hypothesis to its sentence's source."""
+    width = y_RD.shape[1]
+    q_HE, mixed_HE = np.empty((heads, width // heads), np.float32), np.empty((heads, width // heads), np.float32)
+    q_D, mixed_D = q_HE.reshape(width), mixed_HE.reshape(width)
+    score_HL = np.empty((heads, k_SLD.shape[1]), np.float32)
+    for r in range(slot_S.shape[0] * beams):
+        slot = slot_S[r // beams]
+        length = length_S[slot]
+        for d in range(width):
+            q_D[d] = read(y_RD, row_R, column_D, bias_D, r, d)
+            mixed_D[d] = _f(0.0)
+        for key in range(length):
+            compare(q_HE, k_SLD[slot, key], score_HL, key)
+        for h in range(heads):
+            soften(score_HL, h, length)
+        for key in range(length):
+            mix_in(score_HL, key, v_SLD[slot, key], mixed_HE)
+        write(z_RD, scale_R, r, mixed_D)
+
+
+@compiled
+def attend_within(y_NO, row_N, column_O, bias_O, heads, begin_S, length_S, z_ND, scale_N):
+    """Self-attention of the encoder: every token of a sentence to all of it. `y` holds queries, keys and values."""
+    width = y_NO.shape[1] // 3
+    longest = 0
+    for s in range(length_S.shape[0]):
+        longest = max(longest, length_S[s])
+    k_LD, v_LD = np.empty((longest, width), np.float32), np.empty((longest, width), np.float32)
+    q_HE, mixed_HE = np.empty((heads, width // heads), np.float32), np.empty((heads, width // heads), np.float32)
+    q_D, mixed_D = q_HE.reshape(width), mixed_HE.reshape(width)
+    score_HL = np.empty((heads, longest), np.float32)
+    for s in range(length_S.shape[0]):
+        begin, length = begin_S[s], length_S[s]
+        for key in range(length):
+            for d in range(width):
+                k_LD[key, d] = read(y_NO, row_N, column_O, bias_O, begin + key, width + d)
+            for d in range(width):
+                v_LD[key, d] = read(y_NO, row_N, column_O, bias_O, begin + key, 2 * width + d)
+        for n in range(begin, begin + length):
+            for d in range(width):
+                q_D[d] = read(y_NO, row_N, column_O, bias_O, n, d)
+                mixed_D[d] = _f(0.0)
+            for key in range(length):
+                compare(q_HE, k_LD[key], score_HL, key)
+            for h in range(heads):
+                soften(score_HL, h, length)
+            for key in range(length):
+                mix_in(score_HL, key, v_LD[key], mixed_HE)
+            write(z_ND, scale_N, n, mixed_D)
+
+
+@compiled
+def spread(y_NO, row_N, column_O, bias_O, begin_S, length_S, memory_KSLD):
+    """The source's keys and values of all decoder layers, K times D side by side, each in its own place."""
+    kinds, _, _, width = memory_KSLD.shape
+    for s in range(length_S.shape[0]):
+        for key in range(length_S[s]):
+            for k in range(kinds):
+                for d in range(width):
+                    memory_KSLD[k, s, key, d] = read(y_NO, row_N, column_O, bias_O, begin_S[s] + key, k * width + d)
+
+
+@compiled
+def scale(y_RO, row_R, column_O, bias_O, result_RO):
+    """What a product gives, with its scales and bias applied; `result_RO` may be the same memory."""
+    for r in range(y_RO.shape[0]):
+        for o in range(y_RO.shape[1]):
+            result_RO[r, o] = read(y_RO, row_R, column_O, bias_O, r, o)
