@@ -69,5 +69,5 @@ def _measured(
     model = recipe.model.build(*sizes)
     model.initialize(torch.Generator().manual_seed(0))
     model.to(device)
-    trial = tried(model, train.optimizer.build(model), (source, target), train.rules(precision), sizes[2])
+    trial = tried(model, train.optimizer.build(model, precision), (source, target), train.rules(precision), sizes[2])
     return largest(trial, memory_limit(device, ranks.neighbours(device)), max(source, target))

@@ -99,7 +99,7 @@ def run(recipe: Recipe, run: RunFolder, ranks: Ranks | None = None) -> Iterator[
     if not ranks.spreads:
         model.to(device)
     ranks.spread(model)
-    optimizer = recipe.train.optimizer.build(model)
+    optimizer = recipe.train.optimizer.build(model, precision)
     torch.manual_seed(derive(recipe.seed, "dropout"))
 
     decay = recipe.train.ema_decay

@@ -96,6 +96,10 @@ ScheduleConfig = Annotated[
 ]
 
 
+Precision = Literal["float32", "bfloat16"]
+"""Arithmetic that a model is trained in."""
+
+
 class AdamConfig(Config):
     """Adam (Kingma & Ba 2015) with decoupled weight decay; the defaults are the paper's (§5.3)."""
 
@@ -109,7 +113,7 @@ class AdamConfig(Config):
     weight_decay: float = Field(0.0, ge=0)
     """Decoupled decay of matrices (biases, norms and embeddings are left alone)."""
 
-    def build(self, model: Seq2Seq) -> Optimizer:
+    def build(self, model: Seq2Seq, precision: Precision = "float32") -> Optimizer:
         """The optimizer of the model's parameters, its rate yet to be set."""
         from nmt.train.optimizer import adam
 
@@ -123,14 +127,46 @@ class SgdConfig(Config):
     momentum: float = Field(0.0, ge=0, lt=1)
     """Share of the step before."""
 
-    def build(self, model: Seq2Seq) -> Optimizer:
+    def build(self, model: Seq2Seq, precision: Precision = "float32") -> Optimizer:
         """The optimizer of the model's parameters, its rate yet to be set."""
         from nmt.train.optimizer import sgd
 
         return sgd(model, momentum=self.momentum)
 
 
-OptimizerConfig = Annotated[AdamConfig | SgdConfig, Field(discriminator="kind")]
+class MuonConfig(Config):
+    """Muon (Jordan et al. 2024) for the matrices of layers, Adam for all else; needs about half of Adam's updates."""
+
+    kind: Literal["muon"] = "muon"
+    momentum: float = Field(0.95, ge=0, lt=1)
+    """Share of the gradients before in what a matrix is changed by."""
+    iterations: int = Field(5, ge=1)
+    """Steps of the iteration that makes it orthogonal."""
+    beta1: float = Field(0.9, ge=0, lt=1)
+    """Adam's decay of the first moment, for embeddings, biases and norms."""
+    beta2: float = Field(0.98, ge=0, lt=1)
+    """Adam's decay of the second moment."""
+    epsilon: float = Field(1e-9, gt=0)
+    """Added to the root of the second moment."""
+    weight_decay: float = Field(0.0, ge=0)
+    """Decoupled decay of the matrices of layers."""
+
+    def build(self, model: Seq2Seq, precision: Precision = "float32") -> Optimizer:
+        """The optimizer of the model's parameters, its rate yet to be set."""
+        from nmt.train.muon import muon
+
+        return muon(
+            model,
+            momentum=self.momentum,
+            iterations=self.iterations,
+            precision=precision,
+            betas=(self.beta1, self.beta2),
+            epsilon=self.epsilon,
+            weight_decay=self.weight_decay,
+        )
+
+
+OptimizerConfig = Annotated[AdamConfig | SgdConfig | MuonConfig, Field(discriminator="kind")]
 
 
 class GuidedAlignmentConfig(Config):
@@ -234,6 +270,8 @@ class TrainConfig(BatchConfig):
             raise ValueError('guided_alignment links pieces, which subword_dropout changes; units = "words" does not')
         if self.sharding == "full" and self.batch_tokens == "auto":
             raise ValueError("batch_tokens = auto measures a whole model; with sharding = full, set a number")
+        if self.sharding == "full" and self.optimizer.kind == "muon":
+            raise ValueError('optimizer kind "muon" needs whole matrices; with sharding = full, use kind = "adam"')
         return self
 
     def rules(self, precision: Literal["float32", "bfloat16"] = "float32", seed: int = 1) -> Rules:
