@@ -56,7 +56,7 @@ class Stepper(Protocol):
         """As of Seq2Seq."""
 
     def step(self, state: Any, last_R: Tensor) -> tuple[Tensor, State]:
-        """As of Seq2Seq, but the state given may be used up."""
+        """As of Seq2Seq, but the state given may be used up, and so may the logits given before in this thread."""
 
 
 class Seq2Seq(nn.Module, ABC):

@@ -16,8 +16,9 @@ from torch import Tensor, nn
 
 from nmt.model.attention.core import Attention
 from nmt.model.inference import loops
+from nmt.model.inference.buffers import Numbers
 from nmt.model.inference.linear import Arithmetic
-from nmt.model.inference.products import Floats, Numbers, Rows, Sums, Wholes, product
+from nmt.model.inference.products import Floats, Rows, Sums, Wholes, product
 from nmt.model.inference.slots import Slots
 from nmt.model.inference.transformer import FastTransformer
 from nmt.model.layers import DecoderLayer, EncoderLayer, FeedForward, Residual
@@ -32,8 +33,9 @@ _BLOCK = 512  # source tokens whose states stay in the processor's caches
 class CompiledTransformer:
     """What `model` computes, from copies of its weights: `encode`, `start` and `step` as of Seq2Seq.
 
-    A step uses up the state that it is given. A sentence's results do not depend on who shares its batch, to the last
-    digit: every loop goes row by row, sources are read at their own length, and nothing is padded.
+    A step uses up the state that it is given, and the logits that the same thread was given before. A sentence's
+    results do not depend on who shares its batch, to the last digit: every loop goes row by row, sources are read at
+    their own length, and nothing is padded.
     """
 
     def __init__(self, model: Transformer, arithmetic: Arithmetic) -> None:

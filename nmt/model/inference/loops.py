@@ -4,7 +4,8 @@ R rows · D width · O outputs of a product · H heads · E width of a head · S
 sentences · T steps · P hypotheses of a sentence · 1 broadcast
 
 Every row is computed by itself, always in the same order: its result is the same whatever rows stand beside it, to the
-last digit. What a product gives is read as float32, or as whole numbers (R×O) times a scale for each row and one for
+last digit. A row has been read before it is written, so that the scales of what is written may replace those of what
+is read. What a product gives is read as float32, or as whole numbers (R×O) times a scale for each row and one for
 each output, with a bias; what the next product reads is written as float32, or as whole numbers from -127 to 127 and a
 scale for each row. None stands for what there is not; numba compiles each such case by itself.
 """

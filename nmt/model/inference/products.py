@@ -1,21 +1,22 @@
 """Matrix products between compiled loops.  R rows · I inputs · O outputs
 
 What goes in are rows that a loop has written, and what comes out is read by a loop: whole numbers stay whole numbers,
-and their scales are applied where the sums are read.
+and their scales are applied where the sums are read. Both lie in memory that the thread's next product of that width
+overwrites.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor
 
+from nmt.model.inference.buffers import Buffers, Numbers
 from nmt.model.inference.linear import Arithmetic, filled_rows, pack, takes_narrow_sums
 from nmt.model.inference.loops import scale
 
-Numbers = np.ndarray[Any, Any]
+_buffers = Buffers()
 
 
 class Rows(NamedTuple):
@@ -45,9 +46,8 @@ class Floats:
 
     def rows(self, count: int) -> Rows:
         """Room for `count` rows."""
-        tensor_RI = torch.empty(filled_rows(count), self.inputs)
-        tensor_RI[count:] = 0
-        return Rows(tensor_RI.numpy(), None, tensor_RI)
+        tensor_RI, z_RI = _buffers.take(filled_rows(count), self.inputs, torch.float32)
+        return Rows(z_RI, None, tensor_RI)
 
     def __call__(self, rows: Rows) -> Sums:
         return Sums(self.product(rows.tensor_RI).numpy())
@@ -65,20 +65,23 @@ class Wholes:
         self.whole_IO = (weight_OI / scale_O[:, None]).round().to(torch.int8).T
         self.column_O = scale_O.numpy()
         self.bias_O = (torch.zeros(len(weight_OI)) if bias_O is None else bias_O).numpy()
+        self.inputs, self.outputs = self.whole_IO.shape
 
     def rows(self, count: int) -> Rows:
         """Room for `count` rows."""
-        tensor_RI = torch.empty(count, self.whole_IO.size(0), dtype=torch.int8)
-        return Rows(tensor_RI.numpy(), np.empty(count, np.float32), tensor_RI)
+        tensor_RI, z_RI = _buffers.take(count, self.inputs, torch.int8)
+        return Rows(z_RI, _buffers.take(count, 1, torch.float32).array_RW.reshape(-1), tensor_RI)
 
     def __call__(self, rows: Rows) -> Sums:
-        return Sums(torch._int_mm(rows.tensor_RI, self.whole_IO).numpy(), rows.scale_R, self.column_O, self.bias_O)
+        tensor_RO, y_RO = _buffers.take(len(rows.z_RI), self.outputs, torch.int32)
+        torch._int_mm(rows.tensor_RI, self.whole_IO, out=tensor_RO)
+        return Sums(y_RO, rows.scale_R, self.column_O, self.bias_O)
 
     def scaled(self, rows: Rows, count: int) -> Tensor:
         """The results of the first `count` rows as such."""
-        sums_RO = torch._int_mm(rows.tensor_RI, self.whole_IO)
-        result_RO = sums_RO.view(torch.float32)
-        scale(sums_RO.numpy(), rows.scale_R, self.column_O, self.bias_O, result_RO.numpy())
+        sums = self(rows)
+        result_RO = _buffers.take(len(rows.z_RI), self.outputs, torch.int32).tensor_RW.view(torch.float32)
+        scale(*sums, result_RO.numpy())
         return result_RO[:count]
 
 
