@@ -28,7 +28,7 @@ def converse(session: Session, greeting: str) -> None:
                 return
             if line.startswith(":") and not line.startswith("::"):
                 _show(session.command(line[1:]), show.say)
-            elif line.strip():
+            else:
                 _show(session.translate(line.removeprefix(":") if line.startswith("::") else line), _result)
         except EOFError:
             show.say("")

@@ -76,14 +76,15 @@ class _Ready:
 
     def __init__(self, translator: Translator, sources: Sequence[str], targets: Sequence[str]) -> None:
         self.translator, self.sources, self.targets = translator, sources, targets
-        self.lead = translator.tags.lead()
         clean = translator.source_cleaner.clean, translator.target_cleaner.clean
         self.source_ids = translator.source_vocabulary.encode_many(map(clean[0], sources))
+        requests, most = translator.context.followed(sources), translator.max_source_tokens - 1
+        self.read_ids = translator.context.led(requests, self.source_ids, [translator.tags.lead()] * len(sources), most)
         self.target_ids = translator.target_vocabulary.encode_many(map(clean[1], targets))
 
     def lengths(self, i: int) -> tuple[int, int]:
         """The tokens of both sides, end marks counted."""
-        return len(self.lead) + len(self.source_ids[i]) + 1, len(self.target_ids[i]) + 1
+        return len(self.read_ids[i]) + 1, len(self.target_ids[i]) + 1
 
     def length(self, i: int) -> int:
         """The tokens of the longer side."""
@@ -97,13 +98,14 @@ class _Ready:
     def batch(self, rows: Sequence[int]) -> Batch:
         """These pairs, on the model's device."""
         vocabulary = self.translator.target_vocabulary
-        sources, targets = [[*self.lead, *self.source_ids[i]] for i in rows], [self.target_ids[i] for i in rows]
+        sources, targets = [self.read_ids[i] for i in rows], [self.target_ids[i] for i in rows]
         batch = collate(sources, targets, bos=vocabulary.bos, eos=vocabulary.eos, pad=vocabulary.pad)
         return batch.to(self.translator.device)
 
     def links(self, i: int, looked_LTS: Tensor) -> list[Pairs]:
         """The links of a pair in each layer, by the weights of its row of a batch."""
-        source_ids, target_ids, lead = self.source_ids[i], self.target_ids[i], len(self.lead)
+        source_ids, target_ids = self.source_ids[i], self.target_ids[i]
+        lead = len(self.read_ids[i]) - len(source_ids)
         source = Words(self.sources[i], [source_ids], self.translator.source_vocabulary)
         target = Words(self.targets[i], [target_ids], self.translator.target_vocabulary)
         maps_LTS = looked_LTS[:, : len(target_ids), lead : lead + len(source_ids)]

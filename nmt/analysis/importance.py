@@ -105,7 +105,9 @@ def _batches(translator: Translator, sources: Sequence[str], targets: Sequence[s
     vocabulary = translator.target_vocabulary
     lead = translator.tags.lead()
     source_ids = translator.source_vocabulary.encode_many(map(translator.source_cleaner.clean, sources))
-    source_ids = [[*lead, *ids] for ids in source_ids]
+    source_ids = translator.context.led(
+        translator.context.followed(sources), source_ids, [lead] * len(sources), translator.max_source_tokens - 1
+    )
     target_ids = vocabulary.encode_many(map(translator.target_cleaner.clean, targets))
     longest = translator.max_source_tokens, translator.positions or math.inf
     kept = [

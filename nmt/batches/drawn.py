@@ -34,11 +34,11 @@ class Side:
         """Write the shard `path`: row r drawn with (seed, r). `seed` is that of epoch and side, below 2^63.
 
         A sentence whose pieces would be too many takes the plain ones, and so does one that is too long anyway: the
-        pairs left out for their length are always the same. A tag stays before what it stands before in the plain
-        shard. Raises DataError when the text is not the shard's.
+        pairs left out for their length are always the same. Tag and context stay as they are in the plain shard.
+        Raises DataError when the text is not the shard's.
         """
         vocabulary, plain = Vocabulary.load(self.vocabulary), Shard.open(self.plain)
-        tags = frozenset(vocabulary.tags.values())
+        tags = frozenset(vocabulary.reserved.values())
         cut, count = MergeDropout(vocabulary, dropout), 0
         with open_shard(path, len(vocabulary)) as writer:
             for row, line in enumerate(read_lines(self.text)):

@@ -72,7 +72,7 @@ def word_counts(source: Path, target: Path) -> Iterator[tuple[int, int]]:
 
 
 def piece_counts(source: Shard, target: Shard, tags: Container[int]) -> Iterator[tuple[int, int]]:
-    """How many pieces each pair of sentences has, a tag before the source not counted."""
+    """How many pieces each pair of sentences has, a tag and context before the source not counted."""
     for row, lengths in enumerate(zip(source.lengths.tolist(), target.lengths.tolist(), strict=True)):
         yield lengths[0] - tags_before(source[row], tags), lengths[1]
 

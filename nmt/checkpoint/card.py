@@ -45,6 +45,7 @@ def card(description: Description, numbers: int, scores: Sequence[NamedScore] = 
         ("Model", f"{description.model.kind}, {numbers:,} parameters"),
         ("Vocabulary", _vocabulary(description)),
         *([("Tags", f"{', '.join(f'`{tag}`' for tag in tags)}{NEEDED * description.needs_tag}")] if tags else []),
+        *([("Context", said_of_context(description))] if description.context_sentences else []),
         ("Longest source", f"{description.max_source_tokens} subwords; longer lines are split and rejoined"),
         ("Training data", ", ".join(origin.corpora) or "unknown"),
         ("Training pairs", f"{origin.training_pairs:,}" if origin.training_pairs else "unknown"),
@@ -74,6 +75,13 @@ def card(description: Description, numbers: int, scores: Sequence[NamedScore] = 
         "passed on. State them here before publishing.",
     ]
     return "\n".join(lines) + "\n"
+
+
+def said_of_context(description: Description) -> str:
+    """How much of what stands before a sentence is read."""
+    count = description.context_sentences
+    before = "the source sentence" if count == 1 else f"the {count} source sentences"
+    return f"{before} before each one; a blank line begins a new document"
 
 
 def _vocabulary(description: Description) -> str:

@@ -24,9 +24,9 @@ def load_together(models: Sequence[Path | str], device: str = "auto", threads: i
     ours = read_description(first)
     for other in others:
         theirs = read_description(other)
-        for name in ("vocabulary_sha256", "shared_vocabulary", "languages", "text"):
+        for name in ("vocabulary_sha256", "shared_vocabulary", "languages", "text", "context_sentences"):
             if getattr(ours, name) != getattr(theirs, name):
-                part = "vocabulary" if "vocabulary" in name else name
+                part = name.split("_")[0] if name != "shared_vocabulary" else "vocabulary"
                 raise ModelError(
                     f"{other}: has another {part} than {first}; an ensemble shares it",
                     "train the models of an ensemble from one recipe with several seeds",
@@ -42,4 +42,5 @@ def load_together(models: Sequence[Path | str], device: str = "auto", threads: i
         settings=loaded[0].settings,
         device=loaded[0].device,
         needs_tag=any(translator.tags.needed for translator in loaded),
+        context_sentences=ours.context_sentences,
     )

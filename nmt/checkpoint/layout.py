@@ -76,6 +76,9 @@ class Origin(Config):
         return {key: value for key, value in write(self).items() if key != "parent" or value is not None}
 
 
+_UNSAID = {"needs_tag", "context_sentences"}  # where they say nothing
+
+
 class Description(Config):
     """model.json: with the weights and the vocabulary, all that is needed to translate raw text."""
 
@@ -97,11 +100,13 @@ class Description(Config):
     origin: Origin = Origin()
     needs_tag: bool = False
     """Every training sentence had a tag, so that a line to translate needs one; the vocabulary knows them."""
+    context_sentences: int = Field(0, ge=0)
+    """How many source sentences before each one the model reads with it."""
 
     @model_serializer(mode="wrap")
     def _without_nothing(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """A model without tags doesn't speak of them: versions of before read it."""
-        return {key: value for key, value in write(self).items() if key != "needs_tag" or value}
+        """A model without tags, or context, doesn't speak of them: versions of before read it."""
+        return {key: value for key, value in write(self).items() if key not in _UNSAID or value}
 
     @property
     def source_vocabulary(self) -> str:

@@ -138,4 +138,5 @@ def build_translator(
         settings=description.translate,
         device=device,
         needs_tag=description.needs_tag,
+        context_sentences=description.context_sentences,
     )

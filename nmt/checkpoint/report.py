@@ -6,7 +6,7 @@ from math import prod
 from pathlib import Path
 
 from nmt.checkpoint import layout
-from nmt.checkpoint.card import NEEDED, tags_of
+from nmt.checkpoint.card import NEEDED, said_of_context, tags_of
 from nmt.checkpoint.header import read_shapes
 from nmt.errors import ModelError
 from nmt.files import sha256
@@ -30,6 +30,7 @@ def about(model: Path) -> list[Row]:
         *_tags(folder, description),
         ("shared", _value(description.shared_vocabulary)),
         *((name, _intact(folder / name, digest)) for name, digest in description.vocabulary_sha256.items()),
+        *([("context", said_of_context(description))] if description.context_sentences else []),
         ("longest source", f"{description.max_source_tokens} ids, end mark included"),
         *((f"text.{key}", _value(value)) for key, value in description.text.model_dump(mode="json").items()),
         *((f"translate.{key}", _value(value)) for key, value in description.translate.model_dump(mode="json").items()),

@@ -304,6 +304,9 @@ class PreprocessConfig(TextConfig):
     """Drop training pairs whose source or target also stands as that side of a validation or test pair."""
     on_bad_bytes: Literal["error", "replace"] = "error"
     """Invalid UTF-8: stop with file, line and byte, or put U+FFFD in its place and count."""
+    context_sentences: int = Field(0, ge=0, le=100)
+    """Source sentences before each one that the model reads with it, in the order of the corpora; a blank line on both
+    sides begins a new document."""
 
     def text(self) -> TextConfig:
         """The part that a model folder keeps."""

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from nmt.corpus.clean import Cleaner
+from nmt.corpus.document import ContextWriter
 from nmt.corpus.filters import DUPLICATE, Filters, Seen, digest
 from nmt.corpus.lines import LineWriter, is_blank, open_lines, read_lines
 from nmt.corpus.sources.source import Source, check_counts
@@ -85,30 +86,33 @@ def prepare(
     truecase: bool = False,
     truecase_models: Mapping[str, Path] | None = None,
     workers: int | None = None,
+    context_sentences: int = 0,
 ) -> Iterator[Event]:
     """Write train.source, train.target, valid.source, valid.target and report.json into `folder`.
 
     `held_out`: for each test set its source file and its references. `cleaners`: of the source and the target side.
     `truecase`: learn a model of each side on the kept text, write truecase.source and truecase.target, and apply them;
     `truecase_models` names those of "source" and "target" where there are some to be used instead.
+    `context_sentences`: write train.context and valid.context too, with so many lines for each pair that is kept: the
+    source sentences before it in its document, dropped or not, oldest first, blank where there are fewer.
     `workers`: processes; None is one for each core. Corpora stay in order and contiguous. Raises DataError for sides
     out of step, bad bytes (unless `on_bad_bytes` is "replace"), missing columns, and when no pair is left.
     """
     for files in held_out:
         check_counts(files)
     sets = list(valid) if isinstance(valid, Sequence) else [Corpus(valid)]
-    held = _valid_pairs(folder, sets, cleaners, on_bad_bytes)
+    held = _valid_pairs(folder, sets, cleaners, on_bad_bytes, context_sentences)
     for one in held:
         yield from _say(one, "valid")
         if not one.kept:
             raise DataError(f"{one.name}: no validation pair is left: {one.summary()}", "check [data.valid]")
-    judge = Judge(cleaners, filters, *_held_out(folder, held_out, cleaners, filters))
+    judge = Judge(cleaners, filters, *_held_out(folder, held_out, cleaners, filters), context_sentences > 0)
     seen = Seen() if filters.drop_duplicates else None
     tallies = []
-    with open_lines(folder / "train.source") as source, open_lines(folder / "train.target") as target:
+    with _writers(folder, "train", context_sentences) as writers:
         for corpus in train:
             tally = Tally(corpus.source.name, corpus.weight, corpus.tag)
-            yield from _train_pairs(corpus.source, tally, judge, seen, (source, target), on_bad_bytes, workers)
+            yield from _train_pairs(corpus.source, tally, judge, seen, writers, on_bad_bytes, workers)
             yield from _say(tally)
             tallies.append(tally)
         total = _total(tallies)
@@ -123,12 +127,49 @@ def prepare(
     write_json(folder / "report.json", {**counts, "corpora": corpora, **_valid_report(held)})
 
 
+@dataclass(frozen=True)
+class Writers:
+    """Where pairs go that are kept, and, where it is asked for, what was said before each."""
+
+    source: LineWriter
+    target: LineWriter
+    context: ContextWriter | None = None
+
+    def begin(self) -> None:
+        """Another corpus begins, and with it another document."""
+        if self.context:
+            self.context.begin()
+
+    def write(self, source: str, target: str) -> None:
+        """Keep this pair."""
+        self.source.write(source)
+        self.target.write(target)
+        if self.context:
+            self.context.write()
+
+    def say(self, sentence: str | None) -> None:
+        """What pairs after the last have before them, whether or not it was kept; None ends a document."""
+        if self.context:
+            self.context.say(sentence)
+
+
+@contextmanager
+def _writers(folder: Path, split: str, context_sentences: int) -> Iterator[Writers]:
+    with ExitStack() as stack:
+        source, target = (stack.enter_context(open_lines(folder / f"{split}.{side}")) for side in ("source", "target"))
+        if not context_sentences:
+            yield Writers(source, target)
+            return
+        context = stack.enter_context(open_lines(folder / f"{split}.context"))
+        yield Writers(source, target, ContextWriter(context, context_sentences))
+
+
 def _train_pairs(
     source: Source,
     tally: Tally,
     judge: Judge,
     seen: Seen | None,
-    writers: tuple[LineWriter, LineWriter],
+    writers: Writers,
     on_bad_bytes: str,
     workers: int | None,
 ) -> Iterator[Event]:
@@ -137,6 +178,7 @@ def _train_pairs(
     pairs = source.pairs(on_bad_bytes, tally.bad)
     chunks = iter(lambda: list(islice(pairs, CHUNK)), [])
     label = f"preprocess {source.name}"
+    writers.begin()
     yield Progress(label, 0, size, "pairs")
     with closing(judge_all(judge, chunks, size, workers)) as judged:
         for chunk, verdicts in judged:
@@ -149,7 +191,7 @@ def _write_kept(
     verdicts: Sequence[Verdict],
     tally: Tally,
     seen: Seen | None,
-    writers: tuple[LineWriter, LineWriter],
+    writers: Writers,
 ) -> None:
     mark = digest(tally.tag) if tally.tag else 0  # under another tag, an equal pair says something else
     repeated = iter(seen.add([verdict.digest ^ mark for verdict in verdicts if not verdict.reason]) if seen else [])
@@ -158,29 +200,31 @@ def _write_kept(
         reason = verdict.reason or (DUPLICATE if next(repeated, False) else "")
         if reason:
             tally.drop(reason, pair)
-            continue
-        tally.kept += 1
-        writers[0].write(verdict.source)
-        writers[1].write(verdict.target)
+        else:
+            tally.kept += 1
+            writers.write(verdict.source, verdict.target)
+        writers.say(verdict.said)
 
 
 def _valid_pairs(
-    folder: Path, sets: Sequence[Corpus], cleaners: tuple[Cleaner, Cleaner], on_bad_bytes: str
+    folder: Path, sets: Sequence[Corpus], cleaners: tuple[Cleaner, Cleaner], on_bad_bytes: str, context_sentences: int
 ) -> list[Tally]:
     """Write the cleaned validation pairs, all but the blank ones, which no loss can be taken of."""
     tallies = []
-    with open_lines(folder / "valid.source") as source, open_lines(folder / "valid.target") as target:
+    said = Judge(cleaners, Filters(), context=True).said
+    with _writers(folder, "valid", context_sentences) as writers:
         for valid in sets:
+            writers.begin()
             tally = Tally(valid.source.name, tag=valid.tag)
             for pair in valid.source.pairs(on_bad_bytes, tally.bad):
                 tally.read += 1
                 clean = cleaners[0].clean(pair[0]), cleaners[1].clean(pair[1])
                 if is_blank(clean[0]) or is_blank(clean[1]):
                     tally.drop("empty", pair)
-                    continue
-                tally.kept += 1
-                source.write(clean[0])
-                target.write(clean[1])
+                else:
+                    tally.kept += 1
+                    writers.write(*clean)
+                writers.say(said(*clean))
             tallies.append(tally)
     return tallies
 
@@ -221,7 +265,9 @@ def _truecase(folder: Path, models: Mapping[str, Path]) -> Iterator[Event]:
         else:
             truecaser = Truecaser.learn(read_lines(folder / f"train.{side}"))
         truecaser.save(folder / f"truecase.{side}")
-        for path in (folder / f"train.{side}", folder / f"valid.{side}"):
+        names = (side, "context") if side == "source" else (side,)
+        texts = (folder / f"{split}.{name}" for split in ("train", "valid") for name in names)
+        for path in filter(Path.is_file, texts):
             with open_lines(path) as out:
                 for line in read_lines(path):
                     out.write(truecaser.apply(line))

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from nmt.corpus.clean import Cleaner
 from nmt.corpus.filters import HELD_OUT, Filters, digest
+from nmt.corpus.lines import is_blank
 from nmt.errors import NmtError
 
 Pairs = Sequence[tuple[str, str]]
@@ -29,6 +30,8 @@ class Verdict(NamedTuple):
     target: str
     reason: str
     digest: int
+    said: str | None = ""
+    """What the source is to the pairs after it, where that is asked for; None: they have nothing before them."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,8 @@ class Judge:
     filters: Filters
     held_source: frozenset[int] = frozenset()
     held_target: frozenset[int] = frozenset()
+    context: bool = False
+    """Whether verdicts tell what was `said`: the source, dropped or not, but nothing that is held out."""
 
     @property
     def _holds_out(self) -> bool:
@@ -49,13 +54,23 @@ class Judge:
 
     def _one(self, source: str, target: str) -> Verdict:
         source, target = self.cleaners[0].clean(source), self.cleaners[1].clean(target)
+        said = self.said(source, target) if self.context else ""
         reason = self.filters.reason(source, target)
         if reason:
-            return Verdict("", "", reason, 0)
-        if self._holds_out and (digest(source) in self.held_source or digest(target) in self.held_target):
-            return Verdict("", "", HELD_OUT, 0)
+            return Verdict("", "", reason, 0, said)
+        if self._is_held_out(source, target):
+            return Verdict("", "", HELD_OUT, 0, said)
         mark = digest(f"{source}\n{target}") if self.filters.drop_duplicates else 0
-        return Verdict(source, target, "", mark)
+        return Verdict(source, target, "", mark, said)
+
+    def _is_held_out(self, source: str, target: str) -> bool:
+        return self._holds_out and (digest(source) in self.held_source or digest(target) in self.held_target)
+
+    def said(self, source: str, target: str) -> str | None:
+        """What a clean pair's source is to later ones; None where a document ends, or training must not see it."""
+        if is_blank(source):
+            return None if is_blank(target) else ""
+        return None if self._is_held_out(source, target) else source
 
 
 def judge_all(

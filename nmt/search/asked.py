@@ -11,7 +11,7 @@ from typing import Literal
 
 from nmt.corpus.lines import read_lines
 from nmt.errors import DataError
-from nmt.search.control.request import Request, read_request
+from nmt.search.control.request import Request, read_context, read_request
 from nmt.search.formats import Record, read_record
 
 
@@ -26,6 +26,8 @@ class Asked:
     """A file with the beginning of each line's translation; an empty line asks for none."""
     common: Request = field(default_factory=lambda: Request(""))
     """What is asked of all lines; its source doesn't count."""
+    context: bool = False
+    """Whether a jsonl line's field `context` tells the sentences before it; otherwise it is a field as any other."""
 
     @property
     def name(self) -> str:
@@ -43,6 +45,8 @@ class Asked:
                 request = replace(self.common, source=source)
                 if "control" in record:
                     request = _added(read_request(source, record["control"], place), self.common)
+                if self.context and "context" in record:
+                    request = replace(request, context=read_context(record["context"], place))
             yield replace(request, prefix=request.prefix or prefix), record
 
     def _lines(self, tally: Counter[str] | None) -> Iterator[tuple[str, str]]:

@@ -55,7 +55,8 @@ def translate_file(
     pauses gets its translations at once. Raises DataError, OutputError, and NmtError for unfit settings.
     """
     keep_apart(source, output)
-    asked = Asked(source, source_form, on_bad_bytes, prefix, common or Request(""))
+    reads_context = translator.context.sentences > 0
+    asked = Asked(source, source_form, on_bad_bytes, prefix, common or Request(""), reads_context)
     tally: Counter[str] = Counter()
     total = None
     if not _streams(source):
@@ -70,7 +71,9 @@ def translate_file(
     given: deque[Record] = deque()
 
     def requests(first: int) -> Iterator[Request]:
-        for request, record in islice(asked.requests(tally), first, None):
+        lines = translator.context.lines()
+        followed = ((lines.follow(request), record) for request, record in asked.requests(tally))
+        for request, record in islice(followed, first, None):
             given.append(record)
             yield request
 

@@ -211,9 +211,9 @@ class Solver:
         )
 
     def _banned(self, parts: Sequence[Part]) -> list[int]:
-        """Tags, and the unknown token unless it is to be replaced, which parts of one batch agree on."""
+        """Reserved ids, and the unknown token unless it is to be replaced, which parts of one batch agree on."""
         unknown = [] if parts[0].settings.replace_unk else [self.target.unk]
-        return [*unknown, *self.target.tags.values()]
+        return [*unknown, *self.target.reserved.values()]
 
     @cached_property
     def engine(self) -> Engine:

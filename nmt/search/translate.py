@@ -18,6 +18,7 @@ from nmt.model.position.learned import Learned
 from nmt.model.seq2seq import Seq2Seq
 from nmt.search.batching import batches
 from nmt.search.config import SearchConfig
+from nmt.search.context import Context
 from nmt.search.control.choose import Choice
 from nmt.search.control.config import ControlConfig, check_settings
 from nmt.search.control.insist import Insistence
@@ -42,6 +43,7 @@ class Translator:
     `max_source_tokens` counts the end mark; longer lines are split and rejoined. `settings` are the defaults that
     every method's keyword arguments of the same names override (beam, length_penalty, max_extra_tokens, …); what else
     they may set stands in ControlConfig. `needs_tag`: no line can do without one of the source vocabulary's tags.
+    `context_sentences`: so many lines before each line are read with it; a blank line begins a new document.
     """
 
     def __init__(
@@ -56,6 +58,7 @@ class Translator:
         settings: SearchConfig | None = None,
         device: torch.device | str = "cpu",
         needs_tag: bool = False,
+        context_sentences: int = 0,
     ) -> None:
         self.model = model.to(device)
         self.source_vocabulary, self.target_vocabulary = source_vocabulary, target_vocabulary
@@ -64,6 +67,7 @@ class Translator:
         self.settings = settings or SearchConfig()
         self.device = torch.device(device)
         self.tags = Tags(source_vocabulary, needs_tag)
+        self.context = Context(context_sentences, source_vocabulary, source_cleaner)
         tables = [module.weight.size(0) for module in model.modules() if isinstance(module, Learned)]
         self.positions = min(tables, default=None)
         self.solver = Solver(self.model, source_vocabulary, target_vocabulary, self.device)
@@ -119,9 +123,11 @@ class Translator:
                 f"n_best = {n_best} is more than beam = {settings.beam}, which keeps no more hypotheses than that",
                 f"use a beam of {n_best}",
             )
-        requests = (Request(line) if isinstance(line, str) else line for line in lines)
+        requests: Iterable[Request | None] = (Request(line) if isinstance(line, str) else line for line in lines)
         if tag:
             requests = (tagged(request, tag) for request in requests)
+        if self.context.sentences:
+            requests = map(self.context.lines().follow, requests)
         return self._underway(requests, n_best, alignment, settings, parse_penalty(settings.length_penalty), first)
 
     def _underway(
@@ -147,23 +153,27 @@ class Translator:
             number += len(chunk)
 
     def rescore(
-        self, sources: Iterable[str], targets: Iterable[str], *, tag: str = "", **overrides: Any
+        self, sources: Iterable[str | Request], targets: Iterable[str], *, tag: str = "", **overrides: Any
     ) -> list[Candidate]:
         """The model's own scores of given translations, end mark counted: search's numbers for the same tokens.
 
         A pair of two blank lines scores 0, as translating a blank line does. `finished` is False where a side has more
-        tokens than the model has positions and only its beginning counts. Raises ValueError when the counts differ.
+        tokens than the model has positions and only its beginning counts. Of a Request, source, tag and context count;
+        with context, sources follow each other as lines do in `stream`. Raises ValueError when the counts differ.
         """
         return list(self.rescore_stream(zip(sources, targets, strict=True), tag=tag, **overrides))
 
     def rescore_stream(
-        self, pairs: Iterable[tuple[str, str] | None], *, tag: str = "", **overrides: Any
+        self, pairs: Iterable[tuple[str | Request, str] | None], *, tag: str = "", **overrides: Any
     ) -> Iterator[Candidate]:
         """What `rescore` gives, in order, `buffer_lines` pairs at a time; None hands on what has come so far."""
         settings = self._settings(overrides)
-        lead = self.tags.lead(tag)
+        lines = self.context.lines()
         for chunk in chunks(pairs, settings.buffer_lines):
-            yield from self._rescored(chunk, lead, settings, parse_penalty(settings.length_penalty))
+            requests = [lines.follow(Request(one) if isinstance(one, str) else one) for one, _ in chunk]
+            leads = [self.tags.lead(request.tag or tag) for request in requests]
+            texts = [(request.source, target) for request, (_, target) in zip(requests, chunk, strict=True)]
+            yield from self._rescored(requests, leads, texts, settings, parse_penalty(settings.length_penalty))
 
     def _settings(self, overrides: Mapping[str, Any]) -> ControlConfig:
         given = {name: value for name, value in overrides.items() if value is not None}
@@ -179,11 +189,14 @@ class Translator:
         asked = [task for task in tasks if not is_blank(task.request.source)]
         texts = [self.source_cleaner.clean(_without_end(task.request.source)) for task in asked]
         most = (settings.max_source_tokens or self.max_source_tokens) - 1
-        for task, text, ids in zip(asked, texts, self.source_vocabulary.encode_many(texts), strict=True):
+        befores = self.context.encoded([task.request for task in asked])
+        encoded = zip(asked, texts, self.source_vocabulary.encode_many(texts), strict=True)
+        for (task, text, ids), before in zip(encoded, befores, strict=False):
             task.ids = ids
             own, lead = task.own_settings(settings), self.tags.lead(task.request.tag, f"line {task.number + 1}: ")
             limit = max(most - len(lead), 1)
             parts = [ids] if len(ids) <= limit else split_long(text, limit, self.source_vocabulary.encode_many)
+            lead = [*lead, *self.context.lead(before, limit - len(ids))]
             task.parts = [self._part(part, own, task, lead) for part in parts if part]
             if own.replace_unk:
                 give_surfaces(task.parts, self.source_vocabulary.pieces(text), self.source_vocabulary)
@@ -237,10 +250,15 @@ class Translator:
                 Choice(self.solver, settings, penalty, lambda found: self.written.text([found]))(parts, n_best)
 
     def _rescored(
-        self, pairs: Sequence[tuple[str, str]], lead: list[int], settings: SearchConfig, penalty: Penalty
+        self,
+        requests: Sequence[Request],
+        leads: Sequence[list[int]],
+        pairs: Sequence[tuple[str, str]],
+        settings: SearchConfig,
+        penalty: Penalty,
     ) -> Iterator[Candidate]:
         sources = self.source_vocabulary.encode_many([self.source_cleaner.clean(source) for source, _ in pairs])
-        sources = [[*lead, *ids] for ids in sources] if lead else sources
+        sources = self.context.led(requests, sources, leads, (settings.max_source_tokens or self.max_source_tokens) - 1)
         targets = self.target_vocabulary.encode_many([self.target_cleaner.clean(target) for _, target in pairs])
         longest = None if self.positions is None else self.positions - 1
         order = sorted(range(len(pairs)), key=lambda i: -max(len(sources[i]), len(targets[i])))

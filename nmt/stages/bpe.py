@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from itertools import chain, islice, repeat
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,9 +12,10 @@ from nmt.batches.shards import open_shard
 from nmt.corpus.lines import count_lines, read_lines
 from nmt.errors import DataError
 from nmt.events import Caution, Event, Notice, Progress
-from nmt.files import read_json, write_json, write_whole
+from nmt.files import write_json, write_whole
 from nmt.recipe import Recipe
-from nmt.stages.methods import links_of
+from nmt.stages.leads import Leading, Tagged, leading, tags_of, unled
+from nmt.stages.methods import links_of, side_limits
 from nmt.stages.parent import parent_of
 from nmt.stages.stage import RunFolder
 
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
 
 SIDES = ("source", "target")
 SPLITS = ("train", "valid")
-Leads = list[tuple[int, str]]
-"""Lines in a row, and the tag before each of their source sentences or nothing."""
 _CHUNK = 8192  # lines encoded at once, on all processors
 
 
@@ -62,9 +61,13 @@ def run(recipe: Recipe, run: RunFolder) -> Iterator[Event]:
         links_of(known, run)
     texts = {side: run.preprocess / f"train.{side}" for side in SIDES}
     files = vocabulary_files(run, recipe.bpe.shared)
-    leads = {split: _tags(run, split) for split in SPLITS}
-    tags = tuple(dict.fromkeys(tag for _, tag in leads["train"] if tag))
-    parent = parent_of(recipe)
+    tagged = {split: tags_of(run, split) for split in SPLITS}
+    tags = tuple(dict.fromkeys(tag for _, tag in tagged["train"] if tag))
+    count, parent = recipe.preprocess.context_sentences, parent_of(recipe)
+    if count:
+        from nmt.subwords.vocabulary import SEPARATOR
+
+        tags = (*tags, SEPARATOR)
     if parent:
         yield from _take_over(parent.vocabularies, files, tags)
     elif recipe.bpe.shared:
@@ -74,21 +77,11 @@ def run(recipe: Recipe, run: RunFolder) -> Iterator[Event]:
             yield from recipe.bpe.learn([texts[side]], files[side], recipe.seed, tags if side == "source" else ())
     for old in set(run.bpe.glob("*.model")) - set(files.values()):  # of an earlier run with the other kind of sharing
         old.unlink()
-    yield from _encode_all(run, files, leads)
+    yield from _encode_all(run, files, tagged, count, side_limits(recipe)[0])
     if known and known.units == "pieces":
         from nmt.subwords.vocabulary import Vocabulary
 
-        links_of(known, run, frozenset(Vocabulary.load(files["source"]).tags.values()))
-
-
-def _tags(run: RunFolder, split: str) -> Leads:
-    """How many lines of a split come from each of its sets, in order, and with which tag."""
-    path = run.preprocess / "report.json"
-    if not path.is_file():
-        return []
-    report = read_json(path)
-    sets = report["corpora"] if split == "train" else report.get("valid_sets") or [report["valid"]]
-    return [(int(one["kept"]), one.get("tag") or "") for one in sets]
+        links_of(known, run, frozenset(Vocabulary.load(files["source"]).reserved.values()))
 
 
 def _take_over(theirs: dict[str, Path], ours: dict[str, Path], tags: Sequence[str]) -> Iterator[Event]:
@@ -110,7 +103,10 @@ def vocabulary_files(run: RunFolder, shared: bool) -> dict[str, Path]:
     return {side: run.bpe / ("vocabulary.model" if shared else f"{side}.model") for side in SIDES}
 
 
-def _encode_all(run: RunFolder, files: dict[str, Path], leads: dict[str, Leads]) -> Iterator[Event]:
+def _encode_all(
+    run: RunFolder, files: dict[str, Path], tagged: dict[str, Tagged], sentences: int, longest: int
+) -> Iterator[Event]:
+    """Write all shards; so many `sentences` stand before each source, which has at most `longest` tokens with them."""
     from nmt.subwords.vocabulary import Vocabulary  # sentencepiece loads only once something is encoded
 
     vocabularies = {side: Vocabulary.load(path) for side, path in files.items()}
@@ -120,8 +116,11 @@ def _encode_all(run: RunFolder, files: dict[str, Path], leads: dict[str, Leads])
         counts = {side: Counts() for side in SIDES}
         for side in SIDES:
             text, shard = run.preprocess / f"{split}.{side}", run.shards / f"{split}.{side}"
-            label, tags = f"encode {split}.{side}", leads[split] if side == "source" else []
-            yield from _encode(text, shard, vocabularies[side], counts[side], label, tags)
+            label, lead = f"encode {split}.{side}", unled
+            if side == "source":
+                context = run.preprocess / f"{split}.context"
+                lead = leading(tagged[split], vocabularies[side], context, sentences, longest)
+            yield from _encode(text, shard, vocabularies[side], counts[side], label, lead)
             yield Notice(f"{split} {side}: {counts[side]}")
             if counts[side].unknown:
                 unknown = f"{split} {side}: {counts[side].unknown:,} of {counts[side].pieces:,} pieces are unknown"
@@ -133,17 +132,15 @@ def _encode_all(run: RunFolder, files: dict[str, Path], leads: dict[str, Leads])
 
 
 def _encode(
-    text: Path, shard: Path, vocabulary: Vocabulary, counts: Counts, label: str, leads: Leads
+    text: Path, shard: Path, vocabulary: Vocabulary, counts: Counts, label: str, lead: Leading
 ) -> Iterator[Event]:
-    """Encode the lines of `text` into `shard`, tags before them, in constant memory, and count what is text."""
+    """Encode the lines of `text` into `shard`, `lead` before them, in constant memory, and count what is text."""
     total = count_lines(text)
-    tagged = any(tag for _, tag in leads)
-    before = chain.from_iterable(repeat([vocabulary.tags[tag]] if tag else [], count) for count, tag in leads)
     with open_shard(shard, len(vocabulary)) as writer:
         rest = read_lines(text)
         while lines := list(islice(rest, _CHUNK)):
             sequences = vocabulary.encode_many(lines)
-            writer.add([next(before) + ids for ids in sequences] if tagged else sequences)
+            writer.add(lead(sequences))
             counts.lines += len(lines)
             counts.words += sum(len(line.split()) for line in lines)
             counts.pieces += sum(map(len, sequences))

@@ -89,7 +89,8 @@ def _counts(recipe: Recipe) -> Iterator[str]:
 
 def _pieces(recipe: Recipe) -> Iterator[str]:
     """A vocabulary that the corpus cannot fill, judged by its first lines only where those are all there is."""
-    fewest = SPECIAL_PIECES + len(recipe.data.tags) + (BYTE_PIECES if recipe.bpe.byte_fallback else 0)
+    reserved = len(recipe.data.tags) + (recipe.preprocess.context_sentences > 0)
+    fewest = SPECIAL_PIECES + reserved + (BYTE_PIECES if recipe.bpe.byte_fallback else 0)
     if recipe.bpe.size <= fewest:
         yield f"[bpe] size = {recipe.bpe.size}: {fewest} pieces are taken by special ids and bytes before any text"
         return

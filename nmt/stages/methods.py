@@ -65,7 +65,7 @@ def aligned(recipe: Recipe, run: RunFolder, pairs: Pairs, vocabularies: tuple[Vo
     from nmt.batches.links import WordsOfPieces
     from nmt.train.guided import AlignedPairs
 
-    tags = frozenset(vocabularies[0].tags.values())
+    tags = frozenset(vocabularies[0].reserved.values())
     words = (WordsOfPieces(vocabularies[0]), WordsOfPieces(vocabularies[1])) if guide.units == "words" else None
     return AlignedPairs(pairs, links_of(guide, run, tags), words, tags)
 

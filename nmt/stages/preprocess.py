@@ -31,4 +31,5 @@ def run(recipe: Recipe, run: RunFolder) -> Iterator[Event]:
             on_bad_bytes=rules.on_bad_bytes,
             truecase=rules.moses is not None and rules.moses.truecase,
             truecase_models=parent.truecase if parent else {},
+            context_sentences=rules.context_sentences,
         )

@@ -94,6 +94,8 @@ class Stage:
     """It goes on where it was left, and its module's `check` tells whether it can; the others start over."""
     joint: bool = False
     """Several processes may do it together, whose ranks its module's `run` is then told."""
+    with_context: tuple[str, ...] = ()
+    """More keys that it depends on where [preprocess] context_sentences is more than 0."""
 
     def manifest(self, run: RunFolder) -> Path:
         """Where its manifest lies."""
@@ -102,7 +104,8 @@ class Stage:
     def settings(self, recipe: Recipe) -> dict[str, Any]:
         """Every setting it depends on, by dotted key. Files are left out: they count by what they hold."""
         flat = {key: value for key, value in flatten(recipe) if not isinstance(value, Path)}
-        return {k: v for k, v in flat.items() if inside(k, self.sections) and not inside(k, self.ignores)}
+        sections = self.sections + (self.with_context if recipe.preprocess.context_sentences else ())
+        return {k: v for k, v in flat.items() if inside(k, sections) and not inside(k, self.ignores)}
 
     def files(self, recipe: Recipe) -> dict[str, Path]:
         """Every file it reads from outside the run folder, by the key that names it."""
@@ -122,7 +125,13 @@ STAGES = {
             ("preprocess",),
             ignores=("data.download", "data.test.name"),
         ),
-        Stage("bpe", ("bpe", "seed", f"{PARENT}.vocabulary"), "preprocess", ("bpe", "shards")),
+        Stage(
+            "bpe",
+            ("bpe", "seed", f"{PARENT}.vocabulary"),
+            "preprocess",
+            ("bpe", "shards"),
+            with_context=("preprocess.context_sentences", "train.max_source_tokens", "model.position"),
+        ),
         Stage(
             "train",
             ("model", "train", "seed", "languages", "preprocess.normalization", "preprocess.moses"),
@@ -131,6 +140,7 @@ STAGES = {
             ignores=("model.preset", "train.device", "train.threads"),
             resumes=True,
             joint=True,
+            with_context=("preprocess.context_sentences",),
         ),
         Stage("average", ("average", "translate"), "train", ("model",)),
         Stage("translate", ("translate", "data.test"), "average", ("translations",), ignores=("data.test.target",)),

@@ -246,15 +246,22 @@ def describe(recipe: Recipe, run: RunFolder, files: dict[str, Path], sizes: tupl
         vocabulary_sha256=layout.digests(files),
         max_source_tokens=min(limit, recipe.train.max_source_tokens),
         needs_tag=all(corpus.tag for corpus in recipe.data.train),
+        context_sentences=recipe.preprocess.context_sentences,
         origin=Origin(
             name=recipe.name,
             corpora=tuple(str(corpus["name"]) for corpus in report.get("corpora", ())),
             training_pairs=report.get("kept"),
             seed=recipe.seed,
-            recipe=fingerprint(recipe.model_dump(mode="json", exclude={"name", "data"})),
+            recipe=fingerprint(recipe.model_dump(mode="json", exclude=_untold(recipe))),
             parent=parent.origin if parent else None,
         ),
     )
+
+
+def _untold(recipe: Recipe) -> dict[str, Any]:
+    """What of the recipe a fingerprint leaves out: keys of later versions too, where they change nothing."""
+    later = {} if recipe.preprocess.context_sentences else {"preprocess": {"context_sentences"}}
+    return {"name": True, "data": True, **later}
 
 
 def compared_settings(recipe: Recipe, run: RunFolder, description: Description, order: BatchOrder) -> dict[str, Any]:

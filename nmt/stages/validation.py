@@ -76,16 +76,18 @@ def validator(
 
 def held_out(entry: PlainConfig | TsvConfig, recipe: Recipe) -> Held:
     """The raw text of a validation set, and what scores it."""
+    from nmt.search.context import Lines
     from nmt.search.control.request import Request
     from nmt.train.validate import Held
 
-    source = entry.build()
+    source, lines = entry.build(), Lines(recipe.preprocess.context_sentences)
+    led = entry.tag or recipe.preprocess.context_sentences
     raw = list(source.pairs(recipe.preprocess.on_bad_bytes))[: recipe.train.valid_lines]
     language = entry.target_language or recipe.languages.target
     bleu = next((m for m in recipe.score.metrics if isinstance(m, BleuConfig)), BleuConfig())
     chrf = next((m for m in recipe.score.metrics if isinstance(m, ChrfConfig)), ChrfConfig())
     return Held(
-        [Request(line, tag=entry.tag) if entry.tag else line for line, _ in raw],
+        [lines.follow(Request(line, tag=entry.tag or "")) if led else line for line, _ in raw],
         [line for _, line in raw],
         {"bleu": bleu.build(language), "chrf": chrf.build(language)},
         name=entry.tag or source.name,

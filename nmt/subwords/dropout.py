@@ -24,7 +24,7 @@ class MergeDropout:
 
     def __init__(self, vocabulary: Vocabulary, dropout: float) -> None:
         self._dropout = dropout
-        text = range(vocabulary.eos + 1, len(vocabulary) - len(vocabulary.tags))
+        text = range(vocabulary.eos + 1, len(vocabulary) - len(vocabulary.reserved))
         pieces = {vocabulary.piece(i): i for i in text}
         self._bytes = [i for piece, i in pieces.items() if _BYTE.fullmatch(piece)]
         self._ids = {piece: i for piece, i in pieces.items() if not _BYTE.fullmatch(piece)}

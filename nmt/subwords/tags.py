@@ -26,7 +26,7 @@ def add_tags(path: Path, tags: Sequence[str]) -> list[str]:
     Raises RecipeError for one that is a piece of text there, ModelError for a damaged file.
     """
     vocabulary = Vocabulary.load(path)
-    missing = [tag for tag in dict.fromkeys(tags) if tag not in vocabulary.tags]
+    missing = [tag for tag in dict.fromkeys(tags) if tag not in vocabulary.reserved]
     for tag in missing:
         if vocabulary.has(tag):
             raise RecipeError(f"{path}: {tag} is a piece of text there, so it can't be a tag", "choose another name")
@@ -39,8 +39,11 @@ def add_tags(path: Path, tags: Sequence[str]) -> list[str]:
 
 
 def tags_before(ids: Sequence[int] | np.ndarray, tags: Container[int]) -> int:
-    """How many of the ids `tags` stand before a sentence: one or none."""
-    return int(len(ids) > 0 and int(ids[0]) in tags)
+    """How many ids stand before a sentence: all up to the last that is one of `tags`, the reserved ids.
+
+    That is its tag, or the separator behind its context (nmt/subwords/context.py).
+    """
+    return next((place for place in range(len(ids), 0, -1) if int(ids[place - 1]) in tags), 0)
 
 
 def _piece(text: str) -> bytes:

@@ -18,6 +18,8 @@ from nmt.errors import ModelError
 from nmt.subwords.escape import escape, unescape
 
 PAD, UNK, BOS, EOS = 0, 1, 2, 3
+SEPARATOR = "<<context>>"
+"""Stands behind each sentence of a source's context; no tag of a recipe may be named so."""
 
 
 class Vocabulary:
@@ -46,12 +48,22 @@ class Vocabulary:
         return self._pieces.get_piece_size()
 
     @cached_property
-    def tags(self) -> dict[str, int]:
-        """The ids of tags such as ``<2de>``, which stand behind all pieces (nmt/subwords/tags.py)."""
+    def reserved(self) -> dict[str, int]:
+        """The ids behind all pieces, which no text becomes: those of tags, and of the separator."""
         first = len(self)
         while first > EOS + 1 and self._pieces.is_control(first - 1):
             first -= 1
         return {self.piece(i): i for i in range(first, len(self))}
+
+    @cached_property
+    def tags(self) -> dict[str, int]:
+        """The ids of tags such as ``<2de>`` (nmt/subwords/tags.py)."""
+        return {tag: i for tag, i in self.reserved.items() if tag != SEPARATOR}
+
+    @property
+    def separator(self) -> int | None:
+        """The id behind each sentence of a source's context (nmt/subwords/context.py), where there is one."""
+        return self.reserved.get(SEPARATOR)
 
     def has(self, piece: str) -> bool:
         """Whether `piece` is one of the vocabulary, be it text or a special name."""

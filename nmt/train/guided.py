@@ -54,7 +54,8 @@ class AlignedBatch(Batch):
 class AlignedPairs(Pairs):
     """Pairs with links between their pieces. Where `links` are of words, `words` tell which word each piece is of.
 
-    Links are of text: a source's tag, whose id is one of `tags`, is not counted by them, and linked to nothing.
+    Links are of the sentence: what stands before it, up to the last of the ids `tags`, is not counted by them, and
+    linked to nothing.
     """
 
     def __init__(

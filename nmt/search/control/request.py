@@ -41,6 +41,8 @@ class Request:
     """The line's own values of what `PER_LINE` names."""
     tag: str = ""
     """The tag before the source, such as ``<2de>``, of a model that was trained with tags; empty is that of all."""
+    context: tuple[str, ...] | None = None
+    """The sentences before the source, oldest first, of a model that reads them; None: the lines before it."""
 
     def wishes(self, source: str, first: bool = True) -> Wishes:
         """What is asked of the translation of `source`, which is the line or a part of it, perhaps the first."""
@@ -85,6 +87,15 @@ def read_request(source: str, control: Any, place: str) -> Request:
     if language := known.pop("to", ""):
         known["tag"] = tag_of(language)
     return Request(source, settings=settings, **known)
+
+
+def read_context(value: Any, place: str) -> tuple[str, ...] | None:
+    """What a jsonl line's field `context` says. Raises DataError, which names `place`, for what is no list of texts."""
+    if value is None:
+        return None
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        raise DataError(f"{place}: context is not a list of texts", 'write "context": ["..."], or [] for none')
+    return tuple(value)
 
 
 def tag_of(language: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from nmt.errors import SettingsError
 from nmt.search.control.markup import plain
 from nmt.search.translate import Translator
 from nmt.search.translation import Candidate, Translation
@@ -20,6 +21,11 @@ class Rescoring:
     """
 
     def __init__(self, models: Sequence[tuple[Translator, float]], length_penalty: str | None = None) -> None:
+        if any(model.context.sentences for model, _ in models):
+            raise SettingsError(
+                "a model that reads context cannot order translations, of which it does not know what stood before",
+                "take a model of single sentences",
+            )
         self.models, self.length_penalty = models, length_penalty
 
     def __call__(self, translation: Translation) -> Translation:

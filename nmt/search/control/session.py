@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+from nmt.corpus.lines import is_blank
 from nmt.errors import NmtError
 from nmt.schema import nearest
 from nmt.search.control.config import ControlConfig, check_settings
@@ -35,10 +36,13 @@ class Session:
         self.common, self.n_best, settings = self.start
         self.settings = {name: value for name, value in settings.items() if value is not None}
         self.switches = {name: False for name in SWITCHES} | {"markup": self.common.markup}
+        self.lines = self.translator.context.lines()
 
     def translate(self, line: str) -> Iterator[str]:
-        """What to show of a line's translations."""
-        request = replace(self.common, source=line, markup=self.switches["markup"])
+        """What to show of a line's translations; nothing of a blank one, which begins a new document."""
+        request = self.lines.follow(replace(self.common, source=line, markup=self.switches["markup"]))
+        if is_blank(line):
+            return
         beam = self.settings.get("beam", self.translator.settings.beam)
         settings = self.settings if self.n_best <= beam else {**self.settings, "beam": self.n_best}
         alignment = self.switches["alignment"]
