@@ -39,9 +39,9 @@ class Lines:
             self._document.begin()
             for sentence in request.context:
                 self._read(sentence)
-        found = replace(request, context=self._document.before)
+        before = () if is_blank(request.source) else self._document.before
         self._read(request.source)
-        return found
+        return replace(request, context=before)
 
     def _read(self, line: str) -> None:
         if is_blank(line):

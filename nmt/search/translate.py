@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -10,13 +9,11 @@ from typing import Any
 
 import torch
 
-from nmt.batches.batch import collate
 from nmt.corpus.clean import Cleaner
 from nmt.corpus.lines import is_blank, one_line
 from nmt.errors import SettingsError
 from nmt.model.position.learned import Learned
 from nmt.model.seq2seq import Seq2Seq
-from nmt.search.batching import batches
 from nmt.search.config import SearchConfig
 from nmt.search.context import Context
 from nmt.search.control.choose import Choice
@@ -26,9 +23,9 @@ from nmt.search.control.length import bounds
 from nmt.search.control.request import Request
 from nmt.search.control.unknown import give_surfaces
 from nmt.search.feed import chunks
-from nmt.search.force import force
 from nmt.search.length import Penalty, parse_penalty
 from nmt.search.part import Part, Task
+from nmt.search.rescore import rescored
 from nmt.search.solve import Solver
 from nmt.search.split import split_long
 from nmt.search.tags import Tags, tagged
@@ -172,8 +169,10 @@ class Translator:
         for chunk in chunks(pairs, settings.buffer_lines):
             requests = [lines.follow(Request(one) if isinstance(one, str) else one) for one, _ in chunk]
             leads = [self.tags.lead(request.tag or tag) for request in requests]
-            texts = [(request.source, target) for request, (_, target) in zip(requests, chunk, strict=True)]
-            yield from self._rescored(requests, leads, texts, settings, parse_penalty(settings.length_penalty))
+            texts = [target for _, target in chunk]
+            with self._inference(settings.precision):
+                found = rescored(self, requests, leads, texts, settings, parse_penalty(settings.length_penalty))
+            yield from found
 
     def _settings(self, overrides: Mapping[str, Any]) -> ControlConfig:
         given = {name: value for name, value in overrides.items() if value is not None}
@@ -248,44 +247,6 @@ class Translator:
                 insist(asked, n_best, max(settings.beam, n_best))
             if any(part.chosen for part in parts):
                 Choice(self.solver, settings, penalty, lambda found: self.written.text([found]))(parts, n_best)
-
-    def _rescored(
-        self,
-        requests: Sequence[Request],
-        leads: Sequence[list[int]],
-        pairs: Sequence[tuple[str, str]],
-        settings: SearchConfig,
-        penalty: Penalty,
-    ) -> Iterator[Candidate]:
-        sources = self.source_vocabulary.encode_many([self.source_cleaner.clean(source) for source, _ in pairs])
-        sources = self.context.led(requests, sources, leads, (settings.max_source_tokens or self.max_source_tokens) - 1)
-        targets = self.target_vocabulary.encode_many([self.target_cleaner.clean(target) for _, target in pairs])
-        longest = None if self.positions is None else self.positions - 1
-        order = sorted(range(len(pairs)), key=lambda i: -max(len(sources[i]), len(targets[i])))
-        order = [i for i in order if not (is_blank(pairs[i][0]) and is_blank(pairs[i][1]))]
-        gains: dict[int, list[float]] = {}
-        with self._inference(settings.precision):
-            for rows in batches(
-                order, lambda i: max(len(sources[i]), len(targets[i])) + 1, settings.batch_tokens, len(order)
-            ):
-                batch = collate(
-                    [sources[i][:longest] for i in rows],
-                    [targets[i][:longest] for i in rows],
-                    bos=self.target_vocabulary.bos,
-                    eos=self.target_vocabulary.eos,
-                    pad=self.target_vocabulary.pad,
-                )
-                gains.update(
-                    zip(rows, force(self.model, batch.to(self.device), self.target_vocabulary.pad), strict=True)
-                )
-        for i, (_, target) in enumerate(pairs):
-            if i not in gains:
-                yield Candidate(target, 0.0, 0.0)
-                continue
-            total = math.fsum(gains[i])
-            whole = len(gains[i]) == len(targets[i]) + 1 and (longest is None or len(sources[i]) <= longest)
-            tokens = tuple(map(self.target_vocabulary.piece, targets[i]))
-            yield Candidate(target, penalty.score(total, len(gains[i])), total, tokens, tuple(gains[i]), whole)
 
     @contextmanager
     def _inference(self, precision: str = "float32") -> Iterator[None]:
