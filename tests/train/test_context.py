@@ -93,7 +93,7 @@ def test_lines_follow_each_other_as_if_each_brought_its_context(beam: int, trans
 
 
 def test_what_a_line_brings_settles_its_translation_whatever_stands_around_it(translator: Translator) -> None:
-    given = [Request(line, context=context) for line, context in zip(LINES, BEFORE, strict=True)] * 2
+    given = [Request(line, context=context) for line, context in zip(LINES, BEFORE, strict=True)]
     together = found(translator, given)
     places = random.Random(3).sample(range(len(given)), len(given))
     for settings in ({"batch_lines": 1}, {"batch_tokens": 60, "workers": 2, "buffer_lines": 9}):
