@@ -36,11 +36,28 @@ class Insistence:
     def __call__(self, parts: Sequence[Part], n_best: int, beam: int) -> None:
         """Search again for those of `parts` that need it, and keep of each the best that will do, as many as wanted.
 
-        Where none will do, those that lack the least are kept.
+        Where none will do, those that lack the least are kept. The first is sought as if it were the only one wanted.
         """
-        pools = [list(part.hypotheses) for part in parts]
-        open_ = [i for i, part in enumerate(parts) if not self._served(part, part.hypotheses)]
-        asked = list(open_)
+        free = [list(part.hypotheses) for part in parts]
+        pools = [found[: part.wanted(1)] for part, found in zip(parts, free, strict=True)]
+        asked = [i for i, part in enumerate(parts) if not self._served(part, pools[i])]
+        self._again(parts, pools, asked, 1, beam)
+        best = [pool[0] for pool in pools]
+        for i in asked:
+            best[i] = self._chosen(parts[i], pools[i])[0]
+        if n_best > 1:
+            asked = [i for i, part in enumerate(parts) if not self._served(part, free[i])]
+            for i in asked:
+                pools[i] += [found for found in free[i] if found not in pools[i]]
+            self._again(parts, pools, asked, n_best, beam)
+        for i in asked:
+            found = self._chosen(parts[i], pools[i], best[i] if n_best > 1 else None)
+            parts[i].hypotheses = _led_by(best[i], found, parts[i].wanted(n_best))
+
+    def _again(
+        self, parts: Sequence[Part], pools: Sequence[list[Hypothesis]], open_: list[int], enough: int, beam: int
+    ) -> None:
+        """Search for the parts numbered in `open_` until `enough` of what is found will do; all goes into their pools."""
         for _ in range(ROUNDS):
             again = [i for i in open_ if self._constrain(parts[i], pools[i])]
             if not again:
@@ -48,9 +65,11 @@ class Insistence:
             self.search([parts[i] for i in again], beam)
             for i in again:
                 pools[i] += [found for found in parts[i].hypotheses if found not in pools[i]]
-            open_ = [i for i in again if not any(h.ids and self._served(parts[i], [h]) for h in parts[i].hypotheses)]
-        for i in asked:
-            parts[i].hypotheses = self._chosen(parts[i], pools[i], parts[i].wanted(n_best))
+            open_ = [i for i in again if self._serving(parts[i]) < enough]
+
+    def _serving(self, part: Part) -> int:
+        """How many of the hypotheses found last will do, the empty one not counted."""
+        return sum(bool(found.ids) and self._served(part, [found]) for found in part.hypotheses)
 
     def _served(self, part: Part, found: Sequence[Hypothesis]) -> bool:
         return bool(found) and not any(self._problems(part, hypothesis) for hypothesis in found)
@@ -85,8 +104,21 @@ class Insistence:
             spans.append(tuple(ids[first : last + 1]))
         return spans
 
-    def _chosen(self, part: Part, pool: Sequence[Hypothesis], n_best: int) -> list[Hypothesis]:
-        """The best that will do; where none will, those that lack the least. Nothing is empty if that can be helped."""
-        lacks = {found: (len(self._problems(part, found)), not found.ids) for found in pool}
+    def _chosen(self, part: Part, pool: Sequence[Hypothesis], best: Hypothesis | None = None) -> list[Hypothesis]:
+        """Those that will do, best first; where none will, those that lack the least.
+
+        Nothing is empty if that can be helped, unless it is `best`.
+        """
+        lacks = {found: (len(self._problems(part, found)), not found.ids and found != best) for found in pool}
         least = min(lacks.values())
-        return sorted((found for found in pool if lacks[found] == least), key=lambda found: -found.score)[:n_best]
+        return sorted((found for found in pool if lacks[found] == least), key=lambda found: -found.score)
+
+
+def _led_by(best: Hypothesis, found: list[Hypothesis], count: int) -> list[Hypothesis]:
+    """`count` of those found, best first, from `best` on, so that the first of many is the one of one.
+
+    Better ones come in only where there are too few others.
+    """
+    at = found.index(best) if best in found else 0
+    led = found[at : at + count]
+    return [*found[max(at - (count - len(led)), 0) : at], *led]

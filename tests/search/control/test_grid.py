@@ -166,6 +166,26 @@ def test_forbidden_phrases_stand_nowhere_or_are_named(random_translator: Transla
     assert others == [t.text for t in free]
 
 
+def test_lists_of_what_is_forbidden_something_are_full_and_begin_with_the_one_of_one(
+    random_translator: Translator,
+) -> None:
+    lines = sentences(24, 8, seed=3)
+    free = random_translator.translate(lines, beam=8)
+    words = [["gom", "bal"] if i % 2 else text.split()[:1] for i, text in enumerate(free)]
+    requests = [Request(line, forbid=tuple(phrases)) for line, phrases in zip(lines, words, strict=True)]
+    alone = list(random_translator.stream(requests, beam=8))
+    same, changed = 0, 0
+    for asked, one, many in zip(requests, alone, random_translator.stream(requests, beam=8, n_best=8), strict=True):
+        found = [c for c in many.alternatives if c.tokens]
+        assert len(found) >= 7 and len({c.tokens for c in many.alternatives}) == len(many.alternatives)
+        assert bool(many.cautions) == any(occurrences(phrase, c.text) for c in found for phrase in asked.forbid)
+        assert [c.score for c in found] == sorted((c.score for c in found), reverse=True)
+        same += many.text == one.text
+        changed += one.text not in free
+    assert same >= len(lines) - 1, "better ones come in only where there are too few others"
+    assert changed > 3
+
+
 def test_prefix_phrases_and_limits_hold_together(random_translator: Translator) -> None:
     requests = [Request(line, prefix="bal kor", require=("gom",), forbid=("dem",)) for line in LINES]
     for t in random_translator.stream(requests, no_repeat_ngram=3, n_best=2):
