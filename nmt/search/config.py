@@ -9,6 +9,9 @@ from pydantic import Field, field_validator
 
 from nmt.schema import Config, Count
 
+MOST_EXPONENT = 10.0
+"""Beyond it, of either sign, numbers of long translations are no longer told apart, or no longer numbers."""
+
 
 class SearchConfig(Config):
     """Beam search. What is set here shapes the translation; batch sizes never do."""
@@ -16,7 +19,8 @@ class SearchConfig(Config):
     beam: int = Field(4, ge=1)
     """Hypotheses kept alive; 1 is greedy search."""
     length_penalty: str = "gnmt:0.6"
-    """gnmt:A divides log-probability by ((5+|Y|)/6)^A (the 2017 paper), average:A by |Y|^A, none by nothing."""
+    """gnmt:A divides log-probability by ((5+|Y|)/6)^A (the 2017 paper), average:A by |Y|^A, none by nothing; A is
+    from -10 to 10."""
     max_extra_tokens: int = Field(50, ge=0)
     """A translation has at most source length + this many tokens, end marks not counted."""
     max_source_tokens: int | None = Field(None, ge=2)
@@ -35,4 +39,6 @@ class SearchConfig(Config):
     def _known_penalty(cls, value: str) -> str:
         if not re.fullmatch(r"none|(gnmt|average):-?\d+(\.\d+)?", value):
             raise ValueError("a length penalty is gnmt:A, average:A or none, such as gnmt:0.6")
+        if value != "none" and abs(float(value.partition(":")[2])) > MOST_EXPONENT:
+            raise ValueError(f"a length penalty's number is from -{MOST_EXPONENT:g} to {MOST_EXPONENT:g}")
         return value

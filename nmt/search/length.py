@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 from torch import Tensor
 
 from nmt.errors import NmtError
+from nmt.search.config import MOST_EXPONENT
 
 Number = TypeVar("Number", float, Tensor)
 _NAMED = re.compile(r"(gnmt|average):(-?\d+(?:\.\d+)?)")
@@ -47,13 +48,18 @@ class Penalty:
 
 
 def parse_penalty(text: str) -> Penalty:
-    """The penalty named by `text`: "gnmt:0.6", "average:1", "none". Raises NmtError for anything else."""
+    """The penalty named by `text`: "gnmt:0.6", "average:1", "none", A from -10 to 10. Raises NmtError for others."""
     if text == "none":
         return Penalty(0.0, 0.0)
     match = _NAMED.fullmatch(text)
     if match is None:
         raise NmtError(
             f"length penalty {text!r} is not gnmt:A, average:A or none",
+            "gnmt:0.6 is the 2017 paper's, average:1 a mean",
+        )
+    if abs(float(match[2])) > MOST_EXPONENT:
+        raise NmtError(
+            f"length penalty {text!r}: its number is from -{MOST_EXPONENT:g} to {MOST_EXPONENT:g}",
             "gnmt:0.6 is the 2017 paper's, average:1 a mean",
         )
     return Penalty(5.0 if match[1] == "gnmt" else 0.0, float(match[2]))

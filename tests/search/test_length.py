@@ -36,6 +36,20 @@ def test_anything_else_is_refused_with_the_valid_names(name: str) -> None:
         parse_penalty(name)
 
 
+@pytest.mark.parametrize("name", ["gnmt:10.5", "average:999", "average:-11", "average:100000"])
+def test_numbers_beyond_all_use_are_refused(name: str) -> None:
+    with pytest.raises(NmtError, match="from -10 to 10"):
+        parse_penalty(name)
+
+
+@pytest.mark.parametrize("form", ["gnmt", "average"])
+@pytest.mark.parametrize("exponent", [-10, 10])
+def test_scores_of_long_translations_are_numbers_that_still_differ(form: str, exponent: int) -> None:
+    penalty = parse_penalty(f"{form}:{exponent}")
+    scores = penalty.score(torch.tensor([-2000.0, -2001.0, -2002.0]), 1000)
+    assert torch.isfinite(scores).all() and scores.unique().tolist() == scores.flip(0).tolist()
+
+
 @settings(deadline=None, max_examples=200)
 @given(
     st.sampled_from(["gnmt", "average"]),

@@ -219,7 +219,7 @@ def test_learned_positions_are_never_overrun(vocabulary_path: Path) -> None:
     assert ours.rescore(["bal"], ["kor"])[0].finished
 
 
-@pytest.mark.parametrize("penalty", ["gnmt:0.6", "average:1", "none", "average:-0.5"])
+@pytest.mark.parametrize("penalty", ["gnmt:0.6", "average:1", "none", "average:-0.5", "average:-10", "average:10"])
 def test_n_best_lists_are_full_distinct_and_sorted(random_translator: Translator, penalty: str) -> None:
     lines = sentences(10, seed=3)
     firsts = random_translator.translate(lines, beam=8, length_penalty=penalty)
@@ -291,6 +291,8 @@ def test_unfit_settings_are_refused_before_anything_is_read(random_translator: T
         random_translator.stream(unread(), n_best=5)  # type: ignore[arg-type]
     with pytest.raises(NmtError, match="length_penalty"):
         random_translator.stream(unread(), length_penalty="0.6")  # type: ignore[arg-type]
+    with pytest.raises(NmtError, match="from -10 to 10"):
+        random_translator.stream(unread(), length_penalty="average:999")  # type: ignore[arg-type]
     with pytest.raises(NmtError, match="beams"):
         random_translator.stream(unread(), beams=3)  # type: ignore[arg-type]
 
