@@ -28,7 +28,7 @@ class Part:
     most: int = 0
     """Most tokens of the translation."""
     room: int = sys.maxsize
-    """Most tokens that the model has positions for."""
+    """Most tokens that the model has positions for and that a maximum asked for allows."""
     surfaces: tuple[str, ...] = ()
     """Its pieces as the source writes them, unknown ones too, where `settings.replace_unk` asks for them."""
     prefix: tuple[int, ...] = ()

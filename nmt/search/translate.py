@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -19,7 +18,7 @@ from nmt.search.context import Context
 from nmt.search.control.choose import Choice
 from nmt.search.control.config import ControlConfig, check_settings
 from nmt.search.control.insist import Insistence
-from nmt.search.control.length import bounds
+from nmt.search.control.length import bounds, maximum
 from nmt.search.control.request import Request
 from nmt.search.control.unknown import give_surfaces
 from nmt.search.feed import chunks
@@ -210,7 +209,9 @@ class Translator:
         least, most = bounds(len(ids), settings)
         if least > most:
             task.caution(f"at least {least:,} and at most {most:,} tokens are asked for: the maximum holds")
-        room = sys.maxsize if self.positions is None else self.positions - 1  # the begin mark takes one
+        room = maximum(len(ids), settings)
+        if self.positions is not None:
+            room = min(room, self.positions - 1)  # the begin mark takes one
         most = min(most, room)
         return Part([*lead, *ids], settings, min(least, most), most, room, lead=len(lead))
 

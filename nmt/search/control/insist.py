@@ -57,7 +57,7 @@ class Insistence:
     def _again(
         self, parts: Sequence[Part], pools: Sequence[list[Hypothesis]], open_: list[int], enough: int, beam: int
     ) -> None:
-        """Search for the parts numbered in `open_` until `enough` of what is found will do; all goes into their pools."""
+        """Search for the parts numbered in `open_`, into their pools, until `enough` of what is found will do."""
         for _ in range(ROUNDS):
             again = [i for i in open_ if self._constrain(parts[i], pools[i])]
             if not again:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Sequence
 from fractions import Fraction
 
@@ -19,12 +20,15 @@ def bounds(source_tokens: int, settings: ControlConfig) -> tuple[int, int]:
     holds, and the least returned is more than the most.
     """
     least = max(settings.min_length, math.ceil(_times(source_tokens, settings.min_length_ratio)))
-    most = max(source_tokens + settings.max_extra_tokens, least)
-    if settings.max_length is not None:
-        most = min(most, settings.max_length)
+    return least, min(max(source_tokens + settings.max_extra_tokens, least), maximum(source_tokens, settings))
+
+
+def maximum(source_tokens: int, settings: ControlConfig) -> int:
+    """The most tokens that are asked for, which nothing else that is asked for goes beyond."""
+    most = sys.maxsize if settings.max_length is None else settings.max_length
     if settings.max_length_ratio is not None:
         most = min(most, max(math.floor(_times(source_tokens, settings.max_length_ratio)), 1))
-    return least, most
+    return most
 
 
 def _times(tokens: int, ratio: float) -> Fraction:

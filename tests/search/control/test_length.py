@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -65,6 +67,18 @@ def test_a_line_that_cannot_meet_both_is_named(random_translator: Translator) ->
     (translation,) = random_translator.stream(["bal"], min_length=30, max_length_ratio=2.0)
     assert len(translation.best.tokens) <= 30
     assert "the maximum holds" in translation.cautions[0]
+
+
+@pytest.mark.parametrize("most", [{"max_length": 3}, {"max_length_ratio": 1.5}])
+@pytest.mark.parametrize("asked", [{"require": ("gom ban bel", "kor")}, {"prefix": "gom ban bel kor dem"}])
+def test_no_phrase_and_no_prefix_goes_beyond_a_maximum_and_the_line_is_named(
+    random_translator: Translator, most: dict[str, float], asked: dict[str, Any]
+) -> None:
+    (found,) = random_translator.stream([Request("bal kor", **asked)], n_best=2, **most)
+    assert all(len(c.tokens) <= 3 for c in found.alternatives)
+    assert found.cautions[0].startswith("line 1: ")
+    (free,) = random_translator.stream([Request("bal kor", **asked)], max_extra_tokens=0)
+    assert not free.cautions and len(free.best.tokens) > 3, "without a maximum there is room for both"
 
 
 @given(tokens=st.integers(1, 500), tenths=st.integers(1, 50))
