@@ -8,6 +8,7 @@ import pytest
 import tasks
 from model.cases import POSITIONS
 
+from nmt.checkpoint.load import load_translator
 from nmt.recipe import read
 from nmt.stages.run import choose, run_stages
 from nmt.stages.stage import RunFolder
@@ -46,3 +47,22 @@ def test_a_model_learns_the_task(task: str, position: str, norm: str, tmp_path: 
     expected = (tmp_path / "test.bb").read_text(encoding="utf-8").splitlines()
     right = sum(one == other for one, other in zip(found, expected, strict=True))
     assert right >= 0.99 * len(expected)
+
+
+@pytest.mark.slow
+def test_headlines_are_translated_as_sentences_are_once_training_has_seen_some(tmp_path: Path) -> None:
+    """Learned from lower case and, in training alone, some pairs in other letters."""
+    settings = (
+        SETTINGS.replace("steps = 1200", "steps = 2500") + "[preprocess]\naugment_upper = 0.1\naugment_title = 0.1\n"
+    )
+    file = tasks.write(tmp_path, "reverse", settings, train=20000, held_out=100)
+    run = RunFolder(tmp_path / "run")
+    for _ in run_stages(read(file, ["bpe.size=460"]), run, choose(last="average")):
+        pass
+    ours = load_translator(run.model, "cpu")
+    for change in (str, str.upper, str.title):
+        sources, targets = (
+            [change(line) for line in column] for column in zip(*tasks.pairs("reverse", 100, seed=2), strict=True)
+        )
+        right = sum(one == other for one, other in zip(ours.translate(sources), targets, strict=True))
+        assert right >= 95

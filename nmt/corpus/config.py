@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from nmt.corpus.download import Download
     from nmt.corpus.filters import Filters
     from nmt.corpus.moses import Moses
+    from nmt.corpus.recase import Recase
     from nmt.corpus.sources.plain import PlainSource
     from nmt.corpus.sources.tsv import TsvSource
 
@@ -307,6 +308,24 @@ class PreprocessConfig(TextConfig):
     context_sentences: int = Field(0, ge=0, le=100)
     """Source sentences before each one that the model reads with it, in the order of the corpora; a blank line on both
     sides begins a new document."""
+    augment_upper: float = Field(0.0, ge=0, le=1)
+    """Share of the training pairs that are written in CAPITALS on both sides, 0.05 for instance."""
+    augment_title: float = Field(0.0, ge=0, le=1)
+    """Share of the training pairs that are written with a Capital At Each Word on both sides."""
+
+    @model_validator(mode="after")
+    def _shares_fit(self) -> PreprocessConfig:
+        if self.augment_upper + self.augment_title > 1:
+            raise ValueError(
+                f"augment_upper = {self.augment_upper:g} and augment_title = {self.augment_title:g} are together over 1"
+            )
+        return self
+
+    def recase(self) -> Recase:
+        """Which training pairs are written in other letters."""
+        from nmt.corpus.recase import Recase
+
+        return Recase(self.augment_upper, self.augment_title)
 
     def text(self) -> TextConfig:
         """The part that a model folder keeps."""

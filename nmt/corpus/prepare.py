@@ -18,6 +18,7 @@ from nmt.corpus.clean import Cleaner
 from nmt.corpus.document import ContextWriter
 from nmt.corpus.filters import DUPLICATE, Filters, Seen, digest
 from nmt.corpus.lines import LineWriter, is_blank, open_lines, read_lines
+from nmt.corpus.recase import Recase
 from nmt.corpus.sources.source import Source, check_counts
 from nmt.corpus.truecase import Truecaser
 from nmt.corpus.workers import Judge, Verdict, judge_all
@@ -27,6 +28,7 @@ from nmt.files import write_json
 
 CHUNK = 2000
 EXAMPLES = 5
+NO_RECASE = Recase()
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,7 @@ class Tally:
     dropped: Counter[str] = field(default_factory=Counter)
     examples: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     bad: Counter[str] = field(default_factory=Counter)
+    recased: Counter[str] = field(default_factory=Counter)
 
     def drop(self, reason: str, pair: tuple[str, str]) -> None:
         """Count the pair that was read last, and keep it as an example if there are few."""
@@ -71,6 +74,8 @@ class Tally:
         bad = self.bad["bad bytes"]
         if self.tag:
             values["tag"] = self.tag
+        if self.recased:
+            values["recased"] = dict(self.recased)
         return {**values, "dropped": dict(self.dropped), "bad_bytes": bad, "examples": self.examples}
 
 
@@ -87,6 +92,7 @@ def prepare(
     truecase_models: Mapping[str, Path] | None = None,
     workers: int | None = None,
     context_sentences: int = 0,
+    recase: Recase = NO_RECASE,
 ) -> Iterator[Event]:
     """Write train.source, train.target, valid.source, valid.target and report.json into `folder`.
 
@@ -95,6 +101,7 @@ def prepare(
     `truecase_models` names those of "source" and "target" where there are some to be used instead.
     `context_sentences`: write train.context and valid.context too, with so many lines for each pair that is kept: the
     source sentences before it in its document, dropped or not, oldest first, blank where there are fewer.
+    `recase`: writes a share of the training pairs in other letters, but no context.
     `workers`: processes; None is one for each core. Corpora stay in order and contiguous. Raises DataError for sides
     out of step, bad bytes (unless `on_bad_bytes` is "replace"), missing columns, and when no pair is left.
     """
@@ -106,7 +113,7 @@ def prepare(
         yield from _say(one, "valid")
         if not one.kept:
             raise DataError(f"{one.name}: no validation pair is left: {one.summary()}", "check [data.valid]")
-    judge = Judge(cleaners, filters, *_held_out(folder, held_out, cleaners, filters), context_sentences > 0)
+    judge = Judge(cleaners, filters, *_held_out(folder, held_out, cleaners, filters), context_sentences > 0, recase)
     seen = Seen() if filters.drop_duplicates else None
     tallies = []
     with _writers(folder, "train", context_sentences) as writers:
@@ -202,6 +209,7 @@ def _write_kept(
             tally.drop(reason, pair)
         else:
             tally.kept += 1
+            tally.recased.update([verdict.form] if verdict.form else [])
             writers.write(verdict.source, verdict.target)
         writers.say(verdict.said)
 
@@ -278,6 +286,9 @@ def _say(tally: Tally, label: str = "") -> Iterator[Event]:
     yield Notice(f"{label + ' ' if label else ''}{tally.name}: {tally.summary()}")
     if count := tally.bad["bad bytes"]:
         yield Caution(f"{tally.name}: {count} invalid UTF-8 sequences became U+FFFD")
+    if tally.recased:
+        forms = ", ".join(f"{count} in {form}" for form, count in sorted(tally.recased.items()))
+        yield Notice(f"{tally.name}: of the pairs kept, {forms}")
 
 
 def _total(tallies: Sequence[Tally], name: str = "train") -> Tally:

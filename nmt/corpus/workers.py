@@ -16,6 +16,7 @@ from typing import NamedTuple
 from nmt.corpus.clean import Cleaner
 from nmt.corpus.filters import HELD_OUT, Filters, digest
 from nmt.corpus.lines import is_blank
+from nmt.corpus.recase import Recase, recased
 from nmt.errors import NmtError
 
 Pairs = Sequence[tuple[str, str]]
@@ -32,6 +33,8 @@ class Verdict(NamedTuple):
     digest: int
     said: str | None = ""
     """What the source is to the pairs after it, where that is asked for; None: they have nothing before them."""
+    form: str = ""
+    """How it was written anew, see recase.py."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,7 @@ class Judge:
     held_target: frozenset[int] = frozenset()
     context: bool = False
     """Whether verdicts tell what was `said`: the source, dropped or not, but nothing that is held out."""
+    recase: Recase = Recase()
 
     @property
     def _holds_out(self) -> bool:
@@ -52,8 +56,8 @@ class Judge:
     def __call__(self, pairs: Pairs) -> list[Verdict]:
         return [self._one(source, target) for source, target in pairs]
 
-    def _one(self, source: str, target: str) -> Verdict:
-        source, target = self.cleaners[0].clean(source), self.cleaners[1].clean(target)
+    def _one(self, raw_source: str, raw_target: str) -> Verdict:
+        source, target = self.cleaners[0].clean(raw_source), self.cleaners[1].clean(raw_target)
         said = self.said(source, target) if self.context else ""
         reason = self.filters.reason(source, target)
         if reason:
@@ -61,7 +65,15 @@ class Judge:
         if self._is_held_out(source, target):
             return Verdict("", "", HELD_OUT, 0, said)
         mark = digest(f"{source}\n{target}") if self.filters.drop_duplicates else 0
+        if form := self.recase.form(source, target):
+            written = self._recased(raw_source, form, 0), self._recased(raw_target, form, 1)
+            if written != (source, target) and not self._is_held_out(*written):
+                return Verdict(*written, "", mark, said, form)
         return Verdict(source, target, "", mark, said)
+
+    def _recased(self, raw: str, form: str, side: int) -> str:
+        cleaner = self.cleaners[side]
+        return cleaner.clean(recased(raw, form, cleaner.language))
 
     def _is_held_out(self, source: str, target: str) -> bool:
         return self._holds_out and (digest(source) in self.held_source or digest(target) in self.held_target)

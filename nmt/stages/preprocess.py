@@ -30,6 +30,7 @@ def run(recipe: Recipe, run: RunFolder) -> Iterator[Event]:
             rules.filters(),
             on_bad_bytes=rules.on_bad_bytes,
             truecase=rules.moses is not None and rules.moses.truecase,
+            recase=rules.recase(),
             truecase_models=parent.truecase if parent else {},
             context_sentences=rules.context_sentences,
         )
