@@ -119,6 +119,9 @@ def test_required_phrases_stand_in_every_translation(random_translator: Translat
         assert all(occurrences(phrase, ours.text) for phrase in asked.require)
         if not asked.require:
             assert ours.best.tokens == theirs.best.tokens
+    for asked, many in zip(requests, random_translator.stream(requests, beam=4, n_best=4), strict=True):
+        assert len({c.tokens for c in many.alternatives}) == 4
+        assert all(occurrences(phrase, c.text) for phrase in asked.require for c in many.alternatives)
 
 
 def test_what_is_there_already_changes_nothing(random_translator: Translator) -> None:

@@ -34,6 +34,22 @@ def test_no_translation_is_shorter_or_longer_than_asked(random_translator: Trans
         assert 0.75 * source <= target <= max(1.1 * source, 1)
 
 
+@pytest.mark.parametrize(
+    "settings", [{"min_length": 5}, {"max_length": 5}, {"min_length": 5, "max_length": 5}, {"max_length": 1}]
+)
+def test_lists_stay_full_and_sorted_and_what_was_cut_is_told(
+    random_translator: Translator, settings: dict[str, Any]
+) -> None:
+    """What the limit ended stands among the others by its score."""
+    found = list(random_translator.stream(["bal", *LINES], n_best=4, **settings))
+    for t in found:
+        assert len({c.tokens for c in t.alternatives}) == 4
+        assert [c.score for c in t.alternatives] == sorted((c.score for c in t.alternatives), reverse=True)
+        if not all(c.finished for c in t.alternatives):
+            assert max(len(c.tokens) for c in t.alternatives if not c.finished) >= min(settings.values())
+    assert {c.finished for t in found for c in t.alternatives} == {True, False}
+
+
 def test_a_minimum_goes_beyond_the_usual_limit(random_translator: Translator) -> None:
     assert {target for _, target in sizes(random_translator, beam=1, min_length=40, max_extra_tokens=0)} == {40}
 
