@@ -86,12 +86,30 @@ def export(
     quantization: Annotated[
         Literal["none", "int8", "float16"], typer.Option(help="How ctranslate2 stores the weights.")
     ] = "none",
+    verify: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            show_default=False,
+            help="Source text on which the export for ctranslate2 and the model are compared before it is kept.",
+        ),
+    ] = None,
+    least: Annotated[
+        float,
+        typer.Option(
+            "--verify-least",
+            min=0,
+            max=100,
+            metavar="PERCENT",
+            help="Lines that must have the same greedy translation.",
+        ),
+    ] = 90.0,
     quiet: Quiet = False,
 ) -> None:
     """Write MODEL for another program, with its subword model and a README that says how to use it.
 
     Reads the model folder; writes OUTPUT, whole, and replaces nothing there but an earlier export. A model that the
-    format cannot express is refused.
+    format cannot express is refused. --verify tells how many lines are translated the same, greedily.
 
     Example: nmt checkpoint export runs/sample sample-ct2 --to ctranslate2
     """
@@ -99,4 +117,6 @@ def export(
 
     if quantization != "none" and to != "ctranslate2":
         raise typer.BadParameter(f"--quantization {quantization} goes with --to ctranslate2 only")
-    display.progress(write(model, output, to, quantization))
+    if verify and to != "ctranslate2":
+        raise typer.BadParameter("--verify goes with --to ctranslate2 only")
+    display.progress(write(model, output, to, quantization, verify, least))

@@ -17,6 +17,7 @@ from typing import Any
 
 from nmt.checkpoint import layout
 from nmt.checkpoint.layout import Description
+from nmt.corpus.lines import read_lines
 from nmt.errors import NmtError, OutputError
 from nmt.events import Caution, Event, Notice
 from nmt.files import whole_folder, write_json
@@ -29,11 +30,15 @@ FORMATS = {
 RECORD = "export.json"  # what was exported, and the sign that a folder may be replaced by another export
 
 
-def export(model: Path, output: Path, to: str, quantization: str = "none") -> Iterator[Event]:
+def export(
+    model: Path, output: Path, to: str, quantization: str = "none", verify: Path | None = None, least: float = 90.0
+) -> Iterator[Event]:
     """Make `output` a folder of the format `to`, complete in itself, from the model that `model` means.
 
-    Raises ModelError for a model that the format cannot express or that is damaged, OutputError when `output` holds
-    something else or cannot be written, NmtError when the format's package is not installed.
+    `verify`: source lines on which an export for CTranslate2 is compared with the model before it is there; `least`:
+    the percentage of them that must have the same greedy translation. Raises ModelError for a model that the format
+    cannot express or that is damaged, or from which the export differs; OutputError when `output` holds something else
+    or cannot be written, NmtError when the format's package is not installed.
     """
     from nmt.checkpoint.load import load_model  # loads torch
 
@@ -51,7 +56,17 @@ def export(model: Path, output: Path, to: str, quantization: str = "none") -> It
         form.write(partial, source, description, loaded, quantization)
         record = {"to": to, "quantization": quantization, "description": description.model_dump(mode="json")}
         write_json(partial / RECORD, record)
+        if verify:
+            yield from _proof(source, partial, verify, least, quantization)
     yield Notice(f"exported {source} to {output} ({to}{'' if quantization == 'none' else ', ' + quantization})")
+
+
+def _proof(source: Path, exported: Path, text: Path, least: float, quantization: str) -> Iterator[Event]:
+    from nmt.checkpoint.load import load_translator
+    from nmt.checkpoint.verify import prove
+
+    found = prove(load_translator(source, "cpu"), exported, read_lines(text), least, quantization)
+    yield Notice(f"{text}: {found}")
 
 
 def _format(name: str) -> Any:

@@ -45,6 +45,12 @@ def test_contradictory_and_missing_choices_are_wrong_usage(run: Path, tmp_path: 
     assert not (tmp_path / "out").exists()
 
 
+def test_only_what_ctranslate2_reads_is_compared(run: Path, tmp_path: Path, capsys) -> None:
+    export = ["checkpoint", "export", str(run), str(tmp_path / "out"), "--to", "huggingface", "--verify", "x"]
+    assert main(export) == 2
+    assert "--verify goes with --to ctranslate2 only" in capsys.readouterr().err
+
+
 def test_a_folder_without_a_model_is_two_lines(tmp_path: Path, capsys) -> None:
     assert main(["checkpoint", "show", str(tmp_path)]) == 1
     problem, hint = capsys.readouterr().err.splitlines()

@@ -14,13 +14,16 @@ from torch.testing import assert_close
 
 from nmt.checkpoint.export import export
 from nmt.checkpoint.load import load_translator
-from nmt.errors import ModelError
+from nmt.errors import DataError, ModelError
+from nmt.events import Notice
 from nmt.search.length import parse_penalty
 from nmt.search.translate import Translator
 
 from .conftest import Make, lines
 
 ctranslate2 = pytest.importorskip("ctranslate2")
+from nmt.checkpoint.verify import agreement, prove  # noqa: E402  it needs the package
+
 MODELS: list[dict[str, Any]] = [
     {"norm": "post", "activation": "relu", "tie_embeddings": "all"},
     {"norm": "pre", "activation": "gelu", "tie_embeddings": "target"},
@@ -93,6 +96,29 @@ def test_quantized_models_are_smaller_and_score_nearly_the_same(quantization: st
     mine = load_translator(folder, "cpu").rescore(lines(), lines()[::-1])
     for candidate, score in zip(mine, engine.score_batch(sources, sources[::-1]), strict=True):
         assert sum(score.log_probs) == pytest.approx(candidate.log_probability, rel=0.05)
+
+
+def test_an_export_is_compared_with_its_model_before_it_is_there(make: Make, tmp_path: Path) -> None:
+    folder, text, blank = make(), tmp_path / "text", tmp_path / "blank"
+    text.write_text("".join(f"{line}\n" for line in [*lines(), "", "abc " * 300]))
+    blank.write_text("\n \n")
+    events = list(export(folder, tmp_path / "whole", "ctranslate2", verify=text))
+    told = next(event.text for event in events if isinstance(event, Notice) and "same greedy" in event.text)
+    assert told.startswith(f"{text}: 12 of 12 lines (100.0 %)") and float(told.split(" by ")[1].split()[0]) < 1e-4
+    rough = agreement(load_translator(folder, "cpu"), exported(folder, quantization="int8"), lines(), "int8")
+    assert rough.lines == 12 and 1e-4 < rough.difference < 1
+    with pytest.raises(DataError, match="no line can be compared"):
+        list(export(folder, tmp_path / "none", "ctranslate2", verify=blank))
+    assert not (tmp_path / "none").exists()
+
+
+def test_an_export_that_is_not_its_model_is_refused_and_not_kept(make: Make, tmp_path: Path) -> None:
+    other = exported(make(seed=2)).rename(tmp_path / "other")
+    ours = load_translator(make(seed=1), "cpu")
+    assert agreement(ours, other, lines()).equal < 6
+    with pytest.raises(ModelError, match="the export is not what the model is"):
+        prove(ours, other, lines(), 90, "none")
+    assert prove(ours, other, lines(), 0, "none").lines == 12
 
 
 def test_the_folder_holds_what_its_readme_uses(make: Make) -> None:
