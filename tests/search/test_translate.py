@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from held import held
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from model.cases import MODELS, name
@@ -157,6 +158,15 @@ def test_blank_lines_never_reach_the_model(vocabulary_path: Path) -> None:
 
 def test_no_lines_give_no_lines(random_translator: Translator) -> None:
     assert random_translator.translate([]) == []
+
+
+def test_nothing_is_held_of_lines_that_are_done(random_translator: Translator) -> None:
+    lines, seen = (line for _ in range(12) for line in sentences(4, 8, seed=1)), {}
+    for translation in random_translator.stream(lines, buffer_lines=4):
+        if translation.number in {8, 44}:
+            seen[translation.number] = held()
+    assert seen[44][0] <= seen[8][0]
+    assert seen[44][1] - seen[8][1] < 18, "not one object for two lines"
 
 
 def test_long_lines_are_split_named_and_leave_their_neighbours_alone(random_translator: Translator) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from held import held
 from torch.testing import assert_close
 from train.toys import PAD, SCHEDULE, model, optimizer, pairs, steps_of, store
 
@@ -308,6 +309,16 @@ def test_minutes_count_over_all_restarts(tmp_path: Path) -> None:
     seconds = iter(range(0, 10_000, 10))
     run(tmp_path, Rules(minutes=10), state=state, clock=lambda: float(next(seconds)))
     assert 600 <= state.elapsed < 640 and first < state.step <= 2 * first + 1
+
+
+def test_nothing_is_held_of_epochs_that_are_over() -> None:
+    trained, seen, updates = model(), {}, 0
+    for event in fit(trained, optimizer(trained), pairs(), State(), schedule=SCHEDULE, rules=Rules(epochs=8)):
+        if isinstance(event, Step) and event.epoch in {2, 8} - set(seen):
+            seen[event.epoch] = held()
+        updates += isinstance(event, Step)
+    assert seen[8][0] == seen[2][0]
+    assert seen[8][1] - seen[2][1] < 0.5 * updates, "not one object an update"
 
 
 def test_nothing_to_train_on_is_an_error() -> None:
