@@ -37,6 +37,17 @@ Diversity = Annotated[
         help="What a token loses for each hypothesis of an earlier group that took it. Default: 0.5.",
     ),
 ]
+Patience = Annotated[
+    float | None,
+    option(
+        "--patience",
+        min=1,
+        metavar="X",
+        panel=CHOICE,
+        help="The search for a line ends once X times the beam's hypotheses have ended, if not before; 1 is neutral, "
+        "and a beam of 1 is greedy.",
+    ),
+]
 Coverage = Annotated[
     float | None,
     option(

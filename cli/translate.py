@@ -164,6 +164,7 @@ def translate(
     seed: control.Seed = None,
     beam_groups: choice.Groups = None,
     diversity: choice.Diversity = None,
+    patience: choice.Patience = None,
     coverage_penalty: choice.Coverage = None,
     unique_text: choice.Unique = False,
     lm: choice.LmFile = None,

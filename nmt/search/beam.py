@@ -8,8 +8,9 @@ best of the others go on: there are always enough, as a hypothesis has one end m
 the rule of CTranslate2 (and of tensor2tensor before it), and a beam of 1 is greedy search. At its sentence's limit a
 hypothesis may choose nothing but the end mark; it then counts as cut unless that was the most probable token anyway.
 
-A sentence is done once N hypotheses have ended, or once nothing that goes on can still come among its K best, whatever
-the length penalty (see length.py): stopping then changes no result. Sentences that are done leave the batch.
+A sentence is done once N × patience hypotheses have ended, or once nothing that goes on can still come among its K
+best, whatever the length penalty (see length.py): stopping then changes no result. Sentences that are done leave the
+batch.
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ def search(
     beam: int,
     penalty: Penalty,
     n_best: int = 1,
+    patience: float = 1.0,
     banned: Sequence[int] = (),
     constraints: Constraints | None = None,
 ) -> list[list[Hypothesis]]:
@@ -51,7 +53,8 @@ def search(
 
     `state` is that of `Seq2Seq.start`, one row a sentence; the beams are made after the first token, since before it
     they are all alike. `limits_B` holds every sentence's most tokens, the end mark not counted. `pad`, `bos` and
-    whatever else is `banned` are never chosen, nor what `constraints` rule out. `n_best` is at most `beam`.
+    whatever else is `banned` are never chosen, nor what `constraints` rule out. `n_best` is at most `beam`. `patience`:
+    without end, a sentence is done only when nothing unfinished could still be among its best.
     """
     if not 1 <= n_best <= beam or state.beams != 1:
         raise ValueError(f"n_best = {n_best} and state.beams = {state.beams} do not fit beam = {beam}")
@@ -71,7 +74,8 @@ def search(
             constraints=constraints,
             device=device,
         )
-    return beam_search(step, state, _Beams(limits, beam, n_best, eos, penalty, device), bos, banned, constraints)
+    beams = _Beams(limits, beam, n_best, eos, penalty, device, patience)
+    return beam_search(step, state, beams, bos, banned, constraints)
 
 
 def beam_search(
@@ -143,9 +147,17 @@ class _Beams:
     """The hypotheses of the sentences still in the batch, and those that have ended, of all sentences."""
 
     def __init__(
-        self, limits: list[int], beam: int, n_best: int, eos: int, penalty: Penalty, device: torch.device
+        self,
+        limits: list[int],
+        beam: int,
+        n_best: int,
+        eos: int,
+        penalty: Penalty,
+        device: torch.device,
+        patience: float = 1.0,
     ) -> None:
         count = len(limits)
+        self.enough = beam * patience  # hypotheses that have ended
         self.width, self.n_best, self.eos, self.penalty = beam, n_best, eos, penalty
         self.ended: list[list[Hypothesis]] = [[] for _ in limits]
         self.numbers = list(range(count))  # whose sentences are in the batch
@@ -219,7 +231,7 @@ class _Beams:
         best_live_S = self.live_SP[:, 0]  # -inf where none goes on, which nothing can be worse than
         reachable_S = self.penalty.best(best_live_S, self.ids_RT.size(1) + 1, self.limit_S + 1)
         going_on = (reachable_S > self.best_SK[:, -1]).tolist()
-        going_on = [on and len(self.ended[i]) < self.width for on, i in zip(going_on, self.numbers, strict=True)]
+        going_on = [on and len(self.ended[i]) < self.enough for on, i in zip(going_on, self.numbers, strict=True)]
         if all(going_on):
             return None
         staying_S = torch.tensor(close_ranks(going_on), dtype=torch.long, device=self.live_SP.device)

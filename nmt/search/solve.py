@@ -143,7 +143,7 @@ class Solver:
         return min(settings.beam + tokens, max(settings.beam, _WIDEST_GRID)) if tokens else 0
 
     def _search(
-        self, stepper: Stepper, parts: Sequence[Part], n_best: int, settings: SearchConfig, penalty: Penalty
+        self, stepper: Stepper, parts: Sequence[Part], n_best: int, settings: ControlConfig, penalty: Penalty
     ) -> list[list[Hypothesis]]:
         return search(
             stepper.step,
@@ -155,6 +155,7 @@ class Solver:
             beam=settings.beam,
             penalty=penalty,
             n_best=n_best,
+            patience=settings.patience,
             banned=self._banned(parts),
             constraints=constraints_of(parts, self.target.bos, self.target.eos, self.device),
         )

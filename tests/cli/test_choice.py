@@ -50,6 +50,8 @@ def nbest(out: str) -> list[list[str]]:
         ("--beam-groups 2 --diversity 2", {"beam_groups": 2, "diversity": 2.0}),
         ("--diverse-beam-groups 4 --diverse-beam-strength 1 --beam 8", {"beam": 8, "beam_groups": 4, "diversity": 1.0}),
         ("--coverage-penalty 0.5", {"coverage_penalty": 0.5}),
+        ("--patience 3 --lenpen 2", {"patience": 3.0, "length_penalty": "average:2"}),
+        ("--patience 1", {}),
         ("--unique-text", {"unique_text": True}),
         ("--replace-unk", {"replace_unk": True}),
         ("--beam-groups 1 --coverage-penalty 0", {}),

@@ -22,7 +22,9 @@ PENALTIES = ["none", "gnmt:0.6", "gnmt:2", "average:1", "average:0.4", "average:
 Logits = Callable[[int, tuple[int, ...]], Tensor]
 
 
-def run(logits: Logits, limits: Sequence[int], beam: int, penalty: str, n_best: int = 1) -> list[list[Hypothesis]]:
+def run(
+    logits: Logits, limits: Sequence[int], beam: int, penalty: str, n_best: int = 1, patience: float = 1.0
+) -> list[list[Hypothesis]]:
     return search(
         stepper(logits),
         start(len(limits)),
@@ -33,6 +35,7 @@ def run(logits: Logits, limits: Sequence[int], beam: int, penalty: str, n_best: 
         beam=beam,
         penalty=parse_penalty(penalty),
         n_best=n_best,
+        patience=patience,
         banned=[UNK],
     )
 
@@ -84,7 +87,7 @@ def test_a_beam_that_covers_the_space_finds_what_brute_force_finds(
         assert [h.score for h in found[sentence]] == pytest.approx([score for score, _ in ranked], abs=1e-4)
 
 
-def by_the_rule(logits: Logits, limit: int, beam: int, form: Penalty) -> list[tuple[int, ...]]:
+def by_the_rule(logits: Logits, limit: int, beam: int, form: Penalty, patience: float = 1) -> list[tuple[int, ...]]:
     """All that ends, best first, with the rule of the beam written out for one sentence."""
     live, ended = [((), 0.0)], []
     for length in range(limit + 1):
@@ -98,7 +101,7 @@ def by_the_rule(logits: Logits, limit: int, beam: int, form: Penalty) -> list[tu
         )
         ended += [(form.score(total, length + 1), ids) for total, ids, token in candidates[:beam] if token == EOS]
         live = [((*ids, token), total) for total, ids, token in candidates if token != EOS][:beam]
-        if len(ended) >= beam:
+        if len(ended) >= beam * patience:
             break
     return [ids for _, ids in sorted(ended, reverse=True)]
 
@@ -109,11 +112,35 @@ def by_the_rule(logits: Logits, limit: int, beam: int, form: Penalty) -> list[tu
     beam=st.integers(1, 5),
     penalty=st.sampled_from(PENALTIES),
     size=st.sampled_from([7, 30, 192, 1400]),  # without groups of columns, and with them
+    patience=st.sampled_from([1, 1, 1.5, 2, 1000]),
 )
-def test_search_is_the_rule_written_out(seed: int, beam: int, penalty: str, size: int) -> None:
+def test_search_is_the_rule_written_out(seed: int, beam: int, penalty: str, size: int, patience: float) -> None:
     logits, form, n_best = random_table(seed, size, 2.0), parse_penalty(penalty), max(beam // 2, 1)
-    (found,) = run(logits, [6], beam, penalty, n_best)
-    assert [h.ids for h in found] == by_the_rule(logits, 6, beam, form)[:n_best]
+    patience = patience if beam > 1 else 1  # greedy search has none
+    (found,) = run(logits, [6], beam, penalty, n_best, patience)
+    assert [h.ids for h in found] == by_the_rule(logits, 6, beam, form, patience)[:n_best]
+
+
+def test_with_patience_a_long_ending_wins_though_others_ended_before() -> None:
+    def logits(_: int, prefix: tuple[int, ...]) -> Tensor:
+        """4 ends at once, with -1.5 in all; 5 6 may end with -3.5; 5 6 7 7 7 ends with -2.8."""
+        row = torch.full((8,), -torch.inf)
+        if prefix in {(), (4,), (5,), (5, 6, 7), (5, 6, 7, 7)}:
+            row[{(): 4, (4,): EOS, (5,): 6}.get(prefix, 7)] = -1.5 if not prefix else 0.0
+        if not prefix:
+            row[5] = -2.1
+        elif prefix == (5, 6):
+            row[EOS], row[7] = -1.4, -0.7
+        elif prefix == (5, 6, 7, 7, 7):
+            row[EOS] = 0.0
+        rest = 1 - float(row.exp().sum())
+        row[UNK] = math.log(rest) if rest > 1e-6 else -torch.inf
+        return row
+
+    assert run(logits, [9], 2, "average:1")[0][0].ids == (4,)
+    (best,) = run(logits, [9], 2, "average:1", patience=1000)[0]
+    assert best.ids == (5, 6, 7, 7, 7)
+    assert best.score == pytest.approx(-2.8 / 6, abs=1e-3)
 
 
 @pytest.mark.parametrize("count", [1, 3, 8])

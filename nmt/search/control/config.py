@@ -41,6 +41,9 @@ SETTINGS_HINT = "nmt translate --help tells what each setting may be"
 class ControlConfig(SearchConfig):
     """Settings of search and of the control over it. Lengths are subword tokens without the end mark."""
 
+    patience: float = Field(1.0, ge=1, le=1e6)
+    """The search for a line ends once beam × this many hypotheses have ended, if not before; a beam of 1 is
+    greedy search whatever stands here."""
     beam_groups: int = Field(1, ge=1)
     """The beam is divided into this many groups, which differ from each other by `diversity`; 1 is plain search."""
     diversity: float = Field(0.5, ge=0, le=1000)
