@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from nmt.model.inference import compiling
 from nmt.search import loops
 
 _GROUP = 64
@@ -93,6 +94,11 @@ def _sums(logits_RV: Numbers) -> tuple[Numbers, Numbers]:
     return sum_R, most_RG
 
 
+def _passes(logits_RV: Tensor) -> bool:
+    """Whether compiled loops can pass over them."""
+    return logits_RV.device.type == "cpu" and compiling.AVAILABLE
+
+
 @lru_cache(8)
 def _mask(size: int, banned: tuple[int, ...]) -> Numbers:
     mask_V = np.zeros(size, np.bool_)
@@ -104,7 +110,7 @@ def predictions(
     logits_RV: Tensor, banned: Sequence[int], adjust: Callable[[Tensor], Tensor] | None = None
 ) -> Predictions:
     """What may come next, `banned` tokens apart; `adjust` may change the log-probabilities before."""
-    if logits_RV.device.type == "cpu" and adjust is None:
+    if adjust is None and _passes(logits_RV):
         return Passed(logits_RV, banned)
     return Given(log_probabilities(logits_RV, banned, adjust))
 
@@ -117,7 +123,7 @@ def log_probabilities(
     Banned tokens keep their share of the probability mass, so that a forced scorer, which bans nothing, agrees.
     `adjust` may change the log-probabilities after that.
     """
-    if logits_RV.device.type == "cpu":  # to the last digit what `Passed` finds
+    if _passes(logits_RV):  # to the last digit what `Passed` finds
         sum_R, _ = _sums(logits_RV.float().numpy())
         log_probs_RV = logits_RV.float() - torch.from_numpy(sum_R)[:, None]
     else:

@@ -17,6 +17,7 @@ from search.models import CONFIG, random_model, sentences, translator
 from nmt.corpus.lines import is_blank
 from nmt.errors import NmtError
 from nmt.model.config import TransformerConfig
+from nmt.model.inference.transformer import FastTransformer
 from nmt.search.feed import live
 from nmt.search.translate import Translator
 from nmt.search.translation import Candidate, Translation
@@ -345,3 +346,15 @@ def test_bfloat16_scores_are_close(random_translator: Translator) -> None:
     (rough,) = random_translator.rescore(["bal kor"], ["dem"], precision="bfloat16")
     assert rough.score == pytest.approx(exact.score, rel=0.1)
     assert rough.score != exact.score
+
+
+def test_without_numba_the_same_is_translated(random_translator: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = sentences(12, seed=9)
+    expected = random_translator.translate(lines)
+    monkeypatch.setattr("nmt.model.inference.compiling.AVAILABLE", False)
+    random_translator.solver.engine.made = None
+    try:
+        assert random_translator.translate(lines) == expected
+        assert isinstance(random_translator.solver.engine.made, FastTransformer)
+    finally:
+        random_translator.solver.engine.made = None

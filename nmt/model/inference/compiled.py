@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from nmt.model.attention.core import Attention
-from nmt.model.inference import loops
+from nmt.model.inference import compiling, loops
 from nmt.model.inference.buffers import Numbers
 from nmt.model.inference.linear import Arithmetic
 from nmt.model.inference.products import Floats, Rows, Sums, Wholes, product
@@ -61,7 +61,7 @@ class CompiledTransformer:
     @staticmethod
     def fits(model: object) -> bool:
         """Whether it can be: as for FastTransformer, with positions that only embed, and rectified linear units."""
-        if not isinstance(model, Transformer) or not FastTransformer.fits(model):
+        if not compiling.AVAILABLE or not isinstance(model, Transformer) or not FastTransformer.fits(model):
             return False
         attentions = [part for part in model.modules() if isinstance(part, Attention)]
         inners = [part for part in model.modules() if isinstance(part, FeedForward)]

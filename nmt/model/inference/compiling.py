@@ -1,14 +1,18 @@
-"""Loops over numbers, compiled to the processor's own instructions at their first use on a machine."""
+"""Loops over numbers, compiled to the processor's own instructions at their first use on a machine.
+
+Where numba cannot be installed, as for versions of Python that are too new for it, whoever has loops does without.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import Any, TypeVar, cast
-
-import numba
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+AVAILABLE = find_spec("numba") is not None
+"""Whether loops are compiled; otherwise they are too slow to be used."""
 _ARITHMETIC = {"reassoc", "contract", "nsz", "arcp"}
 """Sums may be added up in the order of the processor's registers, which is the same for every row."""
 
@@ -18,6 +22,8 @@ def compiled(function: F) -> F:
 
     Where no folder can be written, every program compiles it anew.
     """
+    if not AVAILABLE:
+        return function
     try:
         return _compiled(function, kept=True)
     except RuntimeError:
@@ -25,4 +31,6 @@ def compiled(function: F) -> F:
 
 
 def _compiled(function: F, kept: bool) -> F:
+    import numba
+
     return cast(F, numba.njit(cache=kept, nogil=True, fastmath=_ARITHMETIC, error_model="numpy")(function))
