@@ -16,8 +16,7 @@ from torch.nn.functional import pad
 
 from nmt.model.inference import compiling
 from nmt.search import loops
-
-_GROUP = 64
+from nmt.search.loops import GROUP
 
 Numbers = np.ndarray[Any, Any]
 Best = tuple[Tensor, Tensor, Tensor, Tensor]
@@ -89,7 +88,7 @@ class Passed:
 def _sums(logits_RV: Numbers) -> tuple[Numbers, Numbers]:
     """log Σ exp of each row, and the greatest logit of each group."""
     sum_R = np.empty(len(logits_RV), np.float32)
-    most_RG = np.empty((len(logits_RV), -(-logits_RV.shape[1] // _GROUP)), np.float32)
+    most_RG = np.empty((len(logits_RV), -(-logits_RV.shape[1] // GROUP)), np.float32)
     loops.log_sums(logits_RV, sum_R, most_RG)
     return sum_R, most_RG
 
@@ -153,18 +152,18 @@ def best_continuations(log_probs_RV: Tensor, live_SP: Tensor, count: int) -> tup
     """
     sentences, each = live_SP.shape
     size = log_probs_RV.size(1)
-    groups, rest = divmod(size, _GROUP)
+    groups, rest = divmod(size, GROUP)
     if rest or each * groups <= 2 * count:
         return _best_of_all(log_probs_RV, live_SP, count)
-    grouped_RGC = log_probs_RV.view(-1, groups, _GROUP)
+    grouped_RGC = log_probs_RV.view(-1, groups, GROUP)
     most_SG = (grouped_RGC.amax(-1).view(sentences, each, groups) + live_SP[:, :, None]).view(sentences, -1)
     group_SM = most_SG.topk(count).indices
-    near_SMC = log_probs_RV.view(sentences, -1, _GROUP).gather(1, group_SM[:, :, None].expand(-1, -1, _GROUP))
+    near_SMC = log_probs_RV.view(sentences, -1, GROUP).gather(1, group_SM[:, :, None].expand(-1, -1, GROUP))
     parent_SM = group_SM // groups
     total_SMC = near_SMC + live_SP.gather(1, parent_SM)[:, :, None]
     total_SM, place_SM = total_SMC.view(sentences, -1).topk(count)
-    chosen_SM = place_SM // _GROUP
-    token_SM = (group_SM.gather(1, chosen_SM) % groups) * _GROUP + place_SM % _GROUP
+    chosen_SM = place_SM // GROUP
+    token_SM = (group_SM.gather(1, chosen_SM) % groups) * GROUP + place_SM % GROUP
     gain_SM = near_SMC.view(sentences, -1).gather(1, place_SM)
     return total_SM, gain_SM, parent_SM.gather(1, chosen_SM), token_SM
 
@@ -186,16 +185,16 @@ def top(x_RV: Tensor, count: int) -> tuple[Tensor, Tensor]:
     Finds the best of each group of columns first, which vectorizes, and then looks into the `count` best groups
     only, outside of which none of the `count` best values can lie.
     """
-    groups, rest = divmod(x_RV.size(1), _GROUP)
+    groups, rest = divmod(x_RV.size(1), GROUP)
     if groups <= 2 * count:
         values_RN, indices_RN = x_RV.topk(count)
         return values_RN, indices_RN
-    grouped_RGC = x_RV[:, : groups * _GROUP].unflatten(1, (groups, _GROUP))
+    grouped_RGC = x_RV[:, : groups * GROUP].unflatten(1, (groups, GROUP))
     chosen_RN = grouped_RGC.amax(-1).topk(count).indices
-    near = grouped_RGC.gather(1, chosen_RN[:, :, None].expand(-1, -1, _GROUP)).flatten(1)
+    near = grouped_RGC.gather(1, chosen_RN[:, :, None].expand(-1, -1, GROUP)).flatten(1)
     if rest:
         near = torch.cat([near, x_RV[:, -rest:]], 1)
     values_RN, places_RN = near.topk(count)
-    group_RN = places_RN // _GROUP
-    column_RN = chosen_RN.gather(1, group_RN.clamp(max=count - 1)) * _GROUP + places_RN % _GROUP
-    return values_RN, torch.where(group_RN < count, column_RN, places_RN + (groups - count) * _GROUP)
+    group_RN = places_RN // GROUP
+    column_RN = chosen_RN.gather(1, group_RN.clamp(max=count - 1)) * GROUP + places_RN % GROUP
+    return values_RN, torch.where(group_RN < count, column_RN, places_RN + (groups - count) * GROUP)

@@ -10,7 +10,7 @@ import numpy as np
 from nmt.model.inference.compiling import compiled
 from nmt.model.inference.loops import power_of_e
 
-_GROUP = 64  # tokens that are passed over together, where none of them can be among the best
+GROUP = 64  # tokens that are passed over together, where none of them can be among the best
 _f = np.float32
 
 
@@ -23,7 +23,7 @@ def log_sums(logits_RV, sum_R, most_RG):
         greatest = _f(-np.inf)
         for g in range(most_RG.shape[1]):
             most = _f(-np.inf)
-            for v in range(g * _GROUP, min((g + 1) * _GROUP, size)):
+            for v in range(g * GROUP, min((g + 1) * GROUP, size)):
                 most = max(most, x_V[v])
             most_RG[r, g] = most
             greatest = max(greatest, most)
@@ -51,7 +51,7 @@ def continue_best(logits_RV, sum_R, most_RG, banned_V, live_SP, total_SM, gain_S
             for g in range(most_RG.shape[1] - 1, -1, -1):
                 if live_SP[s, p] + (most_RG[r, g] - sum_R[r]) <= total_SM[s, wanted - 1]:
                     continue
-                for v in range(min((g + 1) * _GROUP, size) - 1, g * _GROUP - 1, -1):
+                for v in range(min((g + 1) * GROUP, size) - 1, g * GROUP - 1, -1):
                     gain = logits_RV[r, v] - sum_R[r]
                     total = live_SP[s, p] + gain
                     if total > total_SM[s, wanted - 1] and not banned_V[v]:

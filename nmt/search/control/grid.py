@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from nmt.model.seq2seq import State
-from nmt.search.candidates import next_tokens
+from nmt.search.candidates import log_probabilities
 from nmt.search.control.core import Constraints
 from nmt.search.hypothesis import Hypothesis
 from nmt.search.length import Penalty
@@ -114,7 +114,7 @@ def grid_search(
         if constraints is not None:
             ids_RT = torch.tensor([live.ids for live in search.rows()], dtype=torch.long, device=device)
             adjust = partial(constraints, ids_RT=ids_RT, sentences=search.sentences())
-        log_probs_RV, _, _ = next_tokens(logits_RV, 1, banned, adjust)
+        log_probs_RV = log_probabilities(logits_RV, banned, adjust)
         complete = [row for row, live in enumerate(search.rows()) if live.progress.completed]
         if complete:
             log_probs_RV[complete] = log_probs_RV[complete].masked_fill(~follow_V, -torch.inf)

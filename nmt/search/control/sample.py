@@ -15,7 +15,7 @@ from torch import Tensor
 
 from nmt.model.seq2seq import State
 from nmt.search.batching import close_ranks
-from nmt.search.candidates import next_tokens
+from nmt.search.candidates import log_probabilities
 from nmt.search.control.core import Constraints
 from nmt.search.hypothesis import Hypothesis
 from nmt.search.length import Penalty
@@ -59,7 +59,7 @@ def sample(
         if constraints is not None:
             ids_RT = torch.tensor(written.ids_of_rows(), dtype=torch.long, device=device)
             adjust = partial(constraints, ids_RT=ids_RT, sentences=written.sentences())
-        log_probs_RV, _, _ = next_tokens(logits_RV, 1, banned, adjust)
+        log_probs_RV = log_probabilities(logits_RV, banned, adjust)
         token_R = _drawn(log_probs_RV, [draws[i] for i in written.sentences()], written.numbers())
         gain_R = log_probs_RV.gather(1, token_R[:, None])[:, 0]
         staying = written.add(token_R.tolist(), gain_R.tolist(), log_probs_RV[:, eos].clamp(min=-1e9).tolist(), eos)
