@@ -195,10 +195,15 @@ def choose(pairs: int) -> Choice:
 
 def _steps(size: Size, choice: Choice) -> int:
     """Updates of so many passes, to two digits: a word is about 1.4 pieces, and padding takes a tenth of a batch."""
-    tokens = max(size.words * 1.4, size.characters / 4) + size.pairs
-    updates = max(200.0, choice.epochs * tokens / (0.9 * choice.batch_tokens * choice.accumulate))
+    updates = max(200.0, choice.epochs * _epoch(size, choice))
     unit = 10 ** (math.floor(math.log10(updates)) - 1)
     return round(updates / unit) * unit
+
+
+def _epoch(size: Size, choice: Choice) -> float:
+    """Updates of one pass."""
+    tokens = max(size.words * 1.4, size.characters / 4) + size.pairs
+    return tokens / (0.9 * choice.batch_tokens * choice.accumulate)
 
 
 def _compose(
@@ -252,6 +257,7 @@ def _settings(languages: tuple[str, str], size: Size) -> str:
     """The recipe's text from subwords on, for training from the beginning."""
     choice = choose(size.pairs)
     steps = _steps(size, choice)
+    passes = max(choice.epochs, round(steps / _epoch(size, choice)))
     warmup, often = max(1, steps // 10), max(1, steps // 20)
     coverage = "\ncharacter_coverage = 0.9995       # many rare characters: spell them as bytes" * bool(
         MANY_CHARACTERS & {re.split("[-_]", language)[0] for language in languages}
@@ -267,7 +273,7 @@ preset = {_quoted(choice.preset):<24} # {_ABOUT[choice.preset]}
 dropout = {choice.dropout:<23} # the less text, the more
 
 [train]
-steps = {steps:<25} # about {choice.epochs} passes over the corpus
+steps = {steps:<25} # about {passes} passes over the corpus
 batch_tokens = {choice.batch_tokens:<18} # tokens of a batch, padding included; halve it if memory runs out
 accumulate = {choice.accumulate:<20} # batches of one update
 optimizer.kind = {_quoted(choice.optimizer):<16} # {_LEARNS[choice.optimizer]}
