@@ -34,7 +34,7 @@ OWNERS = {  # who may import a library while being imported itself
         *("nmt/analysis/capture.py", "nmt/analysis/look.py"),
         *("nmt/analysis/measures.py", "nmt/analysis/importance.py", "nmt/analysis/alignment.py"),
     ),
-    "numba": ("nmt/model/inference/compiling.py",),
+    "numba": ("nmt/model/inference/compiling.py", "nmt/model/inference/tiles.py"),
     "safetensors": ("nmt/checkpoint/", "nmt/train/"),
     "sentencepiece": ("nmt/subwords/learn.py", "nmt/subwords/vocabulary.py"),
     "sacremoses": ("nmt/corpus/moses.py",),

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from nmt.model.inference.compiling import compiled
-from nmt.model.inference.loops import power_of_e
+from nmt.model.inference.loops import greatest, power_of_e
 
 GROUP = 64  # tokens that are passed over together, where none of them can be among the best
 _f = np.float32
@@ -20,17 +20,15 @@ def log_sums(logits_RV, sum_R, most_RG):
     rows, size = logits_RV.shape
     for r in range(rows):
         x_V = logits_RV[r]
-        greatest = _f(-np.inf)
+        highest = _f(-np.inf)
         for g in range(most_RG.shape[1]):
-            most = _f(-np.inf)
-            for v in range(g * GROUP, min((g + 1) * GROUP, size)):
-                most = max(most, x_V[v])
+            most = greatest(x_V, g * GROUP, min((g + 1) * GROUP, size))
             most_RG[r, g] = most
-            greatest = max(greatest, most)
+            highest = max(highest, most)
         sum_ = _f(0.0)
         for v in range(size):
-            sum_ += power_of_e(x_V[v] - greatest)
-        sum_R[r] = greatest + np.log(sum_)
+            sum_ += power_of_e(x_V[v] - highest)
+        sum_R[r] = highest + np.log(sum_)
 
 
 @compiled

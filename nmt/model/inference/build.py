@@ -35,7 +35,7 @@ class Engine:
         now = arithmetic, [(weight.data_ptr(), weight._version) for weight in weights]
         learning = any(weight.requires_grad for weight in weights)  # fused optimizers change weights without a trace
         if self.made is None or now != self.made_of or learning:
-            form = CompiledTransformer if CompiledTransformer.fits(self.model) else FastTransformer
+            form = CompiledTransformer if CompiledTransformer.fits(self.model, arithmetic) else FastTransformer
             self.made, self.made_of = form(cast(Transformer, self.model), arithmetic), now
         return self.made
 

@@ -1,33 +1,33 @@
-"""The Transformer for inference on a processor: torch's matrix products, and compiled loops for all between them.
+"""The Transformer for inference on a processor, compiled: a step of the decoder is one call (see passes.py).
 
 S sentences · L source · N tokens of all sources · R rows while stepping: sentences × hypotheses · D width
-V vocabulary
+V vocabulary · M joints
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from nmt.model.attention.core import Attention
-from nmt.model.inference import compiling, loops
-from nmt.model.inference.buffers import Numbers
+from nmt.model.inference import compiling, passes
+from nmt.model.inference.buffers import Buffers, Numbers
 from nmt.model.inference.linear import Arithmetic
-from nmt.model.inference.products import Floats, Rows, Sums, Wholes, product
+from nmt.model.inference.passes import Decoder, Encoder, Joints
+from nmt.model.inference.products import STEP, Product, known, product, row_scales
 from nmt.model.inference.slots import Slots
 from nmt.model.inference.transformer import FastTransformer
 from nmt.model.layers import DecoderLayer, EncoderLayer, FeedForward, Residual
 from nmt.model.position.core import Position
 from nmt.model.seq2seq import State
-from nmt.model.transformer import Transformer
+from nmt.model.transformer import Side, Transformer
 
-_Read = tuple[Numbers | None, Numbers | None, Numbers | None, Numbers | None]
 _BLOCK = 512  # source tokens whose states stay in the processor's caches
+_buffers = Buffers()
 
 
 class CompiledTransformer:
@@ -40,33 +40,43 @@ class CompiledTransformer:
 
     def __init__(self, model: Transformer, arithmetic: Arithmetic) -> None:
         self.encoder_side, self.decoder_side = model.encoder, model.decoder
-        encoder, decoder = model.encoder.layers, model.decoder.layers
-        residuals = [
-            residual for layer in encoder for residual in (layer.attention_residual, layer.feedforward_residual)
-        ]
-        self.encoder_joints = _joints(residuals, model.encoder.norm)
-        residuals = [
-            residual
-            for layer in decoder
-            for residual in (layer.attention_residual, layer.cross_residual, layer.feedforward_residual)
-        ]
-        self.decoder_joints = _joints(residuals, model.decoder.norm)
-        self.encoder = [_EncoderLayer(layer, arithmetic) for layer in encoder]
-        self.decoder = [_DecoderLayer(layer, arithmetic) for layer in decoder]
+        encoder, decoder = list(model.encoder.layers), list(model.decoder.layers)
         crosses = [layer.cross_attention for layer in decoder]
+        self.heads, self.width = crosses[0].heads, crosses[0].key.weight.size(0)
+        self.eps = np.float32(decoder[0].attention_residual.norm.eps if _norms(model) else 0.0)
+        self.embedding_VD = model.decoder.embedding.weight.detach().float().numpy()
+        self.scale = np.float32(model.decoder.embedding.scale)
+        self.encoder = Encoder(*_own(encoder, arithmetic), *_feed_forward(encoder, arithmetic), _joints(model.encoder))
+        self.decoder = Decoder(
+            *_own(decoder, arithmetic),
+            product([_query(cross) for cross in crosses], [None] * len(crosses), arithmetic),
+            product([cross.output.weight for cross in crosses], [None] * len(crosses), arithmetic),
+            *_feed_forward(decoder, arithmetic),
+            _joints(model.decoder),
+            product([model.output_weight_VD], [None], arithmetic),
+        )
         weights = [weight for cross in crosses for weight in (cross.key.weight, cross.value.weight)]
-        self.remember = product(torch.cat(weights), None, arithmetic)
-        self.output = product(model.output_weight_VD, None, arithmetic)
+        self.remember = product([torch.cat(weights)], [None], arithmetic)
 
     @staticmethod
-    def fits(model: object) -> bool:
+    def fits(model: object, arithmetic: Arithmetic = "float32") -> bool:
         """Whether it can be: as for FastTransformer, with positions that only embed, and rectified linear units."""
         if not compiling.AVAILABLE or not isinstance(model, Transformer) or not FastTransformer.fits(model):
             return False
         attentions = [part for part in model.modules() if isinstance(part, Attention)]
         inners = [part for part in model.modules() if isinstance(part, FeedForward)]
-        return all(type(part.position).rotate is Position.rotate for part in attentions) and all(
-            part.activation is torch.relu for part in inners
+        sizes = {
+            size
+            for part in (*attentions, *inners)
+            for name in ("key", "inner")
+            if hasattr(part, name)
+            for size in getattr(part, name).weight.shape
+        }
+        return (
+            known(arithmetic)
+            and all(size % STEP == 0 for size in sizes)
+            and all(type(part.position).rotate is Position.rotate for part in attentions)
+            and all(part.activation is torch.relu for part in inners)
         )
 
     @torch.no_grad()
@@ -79,53 +89,53 @@ class CompiledTransformer:
     def _encode(self, src_SL: Tensor, keep_SL: Tensor) -> Tensor:
         x_SLD = self.encoder_side.embed(src_SL).float()
         x_ND = x_SLD[keep_SL]
-        x, (begin_S, length_S) = x_ND.numpy(), _extents(keep_SL)
-        joints = iter(self.encoder_joints)
-        z = next(joints)(x, None, self.encoder[0].attention.project)
-        for layer, following in zip(self.encoder, [*self.encoder[1:], None], strict=True):
-            z = layer.attention.within(z, len(x), begin_S, length_S)
-            z = next(joints)(x, layer.attention.output(z), layer.inner)
-            z = layer.rectified(z, len(x))
-            z = next(joints)(x, layer.outer(z), following.attention.project if following else None)
+        memory_ND = torch.empty_like(x_ND)
+        scale_N, inputs = row_scales(self.encoder.project, len(x_ND)), self.encoder.inner.outputs
+        passes.encode(
+            x_ND.numpy(), self.encoder, self.heads, inputs, self.eps, *_extents(keep_SL), scale_N, memory_ND.numpy()
+        )
         memory_SLD = torch.zeros_like(x_SLD)
-        memory_SLD[keep_SL] = z.tensor_RI
+        memory_SLD[keep_SL] = memory_ND
         return memory_SLD
 
     @torch.no_grad()
     def start(self, memory_SLD: Tensor, keep_SL: Tensor, beams: int = 1) -> Slots:
         """The source's keys and values for all decoder layers, and an empty past."""
         begin_S, length_S = _extents(keep_SL)
-        sentences, width = len(keep_SL), memory_SLD.size(2)
-        z = _passed_on(memory_SLD[keep_SL].numpy(), self.remember)
-        memory_N2SLD = torch.empty(len(self.decoder), 2, sentences, int(length_S.max(initial=0)), width)
-        loops.spread(*self.remember(z), begin_S, length_S, memory_N2SLD.flatten(0, 1).numpy())
+        sentences, layers = len(keep_SL), len(self.decoder.project.weight_NPKW)
+        memory_ND = memory_SLD[keep_SL].numpy()
+        memory_N2SLD = torch.empty(layers, 2, sentences, int(length_S.max(initial=0)), self.width)
+        scale_N = row_scales(self.remember, len(memory_ND))
+        passes.remember(memory_ND, self.remember, begin_S, length_S, scale_N, memory_N2SLD.flatten(0, 1).numpy())
         return Slots(
             sentences=(torch.arange(sentences),),
             rows=(torch.empty(sentences * beams, 0, dtype=torch.int32),),
             beams=beams,
             memory_N2SLD=memory_N2SLD,
             length_S=torch.from_numpy(length_S),
-            cache_N2STPD=torch.empty(len(self.decoder), 2, sentences, 0, beams, width),
+            cache_N2STPD=torch.empty(layers, 2, sentences, 0, beams, self.width),
         )
 
     @torch.no_grad()
     def step(self, state: State, last_R: Tensor) -> tuple[Tensor, Slots]:
         """The logits_RV after the tokens `last_R`, and the state that remembers them."""
         assert isinstance(state, Slots)
-        cache = state.with_room()
-        slot_S, past_RT, length_S = state.sentences[0].numpy(), state.rows[0].numpy(), state.length_S.numpy()
-        caches, memories = cache.numpy(), state.memory_N2SLD.numpy()
-        x = self.decoder_side.embed(last_R[:, None], state.step).squeeze(1).float().numpy()
-        joints = iter(self.decoder_joints)
-        z = next(joints)(x, None, self.decoder[0].attention.project)
-        for i, (layer, following) in enumerate(zip(self.decoder, [*self.decoder[1:], None], strict=True)):
-            z = layer.attention.past(z, len(x), state.step, state.beams, slot_S, past_RT, caches[i])
-            z = next(joints)(x, layer.attention.output(z), layer.cross.project)
-            z = layer.cross.source(z, len(x), state.beams, slot_S, length_S, memories[i])
-            z = next(joints)(x, layer.cross.output(z), layer.inner)
-            z = layer.rectified(z, len(x))
-            z = next(joints)(x, layer.outer(z), following.attention.project if following else self.output)
-        return self.output.scaled(z, len(x)), state.stepped(cache)
+        cache, rows, vocabulary = state.with_room(), len(last_R), len(self.embedding_VD)
+        x_RD = np.empty((rows, self.width), np.float32)
+        passes.embed(last_R.numpy(), self.embedding_VD, self.scale, self._place(state.step), x_RD)
+        scale_R = row_scales(self.decoder.project, rows)
+        logits = _buffers.take(rows, vocabulary, torch.float32)
+        passes.decode(
+            x_RD, self.decoder, self.heads, self.decoder.inner.outputs, self.eps, state.step, state.beams,
+            state.sentences[0].numpy(), state.rows[0].numpy(), state.length_S.numpy(), cache.numpy(),
+            state.memory_N2SLD.numpy(), scale_R, logits.array_RW.view(self.decoder.predict.start_NPW.dtype),
+            logits.array_RW,
+        )  # fmt: skip
+        return logits.tensor_RW, state.stepped(cache)
+
+    def _place(self, step: int) -> Numbers:
+        """What is added to the embedding of a token that stands there. Raises DataError past the last position."""
+        return self.decoder_side.position.embed(torch.zeros(1, 1, self.width), step).float().numpy().reshape(-1)
 
 
 def _extents(keep_SL: Tensor) -> tuple[Numbers, Numbers]:
@@ -134,104 +144,56 @@ def _extents(keep_SL: Tensor) -> tuple[Numbers, Numbers]:
     return np.cumsum(length_S) - length_S, length_S
 
 
-def _passed_on(x_ND: Numbers, reader: Floats | Wholes) -> Rows:
-    """`x` as `reader` reads it."""
-    z = reader.rows(len(x_ND))
-    loops.add_and_norm(x_ND, *(None,) * 8, 0.0, z.z_RI, z.scale_R)
-    return z
+def _query(attention: Attention) -> Tensor:
+    """The weights of queries that come divided by √E."""
+    weight_DD = attention.query.weight.detach().float()
+    return weight_DD / math.sqrt(weight_DD.size(0) // attention.heads)
 
 
-class _Joint:
-    """What stands between two parts: the residual sum, the LayerNorm after it, and the one before the next part."""
-
-    def __init__(self, after: nn.Module | None, before: nn.Module | None) -> None:
-        norms = [norm for norm in (after, before) if isinstance(norm, nn.LayerNorm)]
-        self.eps = norms[0].eps if norms else 0.0
-        self.after, self.before = _arrays(after), _arrays(before)
-
-    def __call__(self, x_RD: Numbers, sums: Sums | None, reader: Floats | Wholes | None) -> Rows:
-        """`x` becomes the sum; returns what the next part reads, float32 where none is named."""
-        rows = _plain_rows(x_RD.shape) if reader is None else reader.rows(len(x_RD))
-        y: _Read = (None, None, None, None) if sums is None else sums
-        loops.add_and_norm(x_RD, *y, *self.after, *self.before, self.eps, rows.z_RI, rows.scale_R)
-        return rows
+def _own(layers: Sequence[EncoderLayer] | Sequence[DecoderLayer], arithmetic: Arithmetic) -> tuple[Product, Product]:
+    """The products of self-attention: queries, keys and values side by side, and the output's."""
+    attentions = [layer.attention for layer in layers]
+    weights = [torch.cat([_query(part), part.key.weight.float(), part.value.weight.float()]) for part in attentions]
+    none = [None] * len(attentions)
+    return product(weights, none, arithmetic), product([part.output.weight for part in attentions], none, arithmetic)
 
 
-def _joints(residuals: Sequence[Residual], last: nn.Module) -> list[_Joint]:
-    """Before the first part, between each two, and after the last one."""
+def _feed_forward(
+    layers: Sequence[EncoderLayer] | Sequence[DecoderLayer], arithmetic: Arithmetic
+) -> tuple[Product, Product]:
+    parts = [layer.feedforward for layer in layers]
+    inner, outer = ([getattr(part, name) for part in parts] for name in ("inner", "outer"))
+    return (
+        product([part.weight for part in inner], [part.bias for part in inner], arithmetic),
+        product([part.weight for part in outer], [part.bias for part in outer], arithmetic),
+    )
+
+
+def _norms(model: Transformer) -> bool:
+    return isinstance(model.decoder.layers[0].attention_residual.norm, nn.LayerNorm)
+
+
+def _residuals(layer: EncoderLayer | DecoderLayer) -> list[Residual]:
+    """Those of a layer's parts, in their order."""
+    names = ("attention_residual", "cross_residual", "feedforward_residual")
+    return [getattr(layer, name) for name in names if hasattr(layer, name)]
+
+
+def _joints(side: Side[EncoderLayer] | Side[DecoderLayer]) -> Joints:
+    residuals = [residual for layer in side.layers for residual in _residuals(layer)]
     after = [None, *(residual.norm if residual.post else None for residual in residuals)]
-    before = [*(None if residual.post else residual.norm for residual in residuals), last]
-    return [_Joint(a, b) for a, b in zip(after, before, strict=True)]
+    before = [*(None if residual.post else residual.norm for residual in residuals), side.norm]
+    return Joints(*_stacked(after), *_stacked(before))
 
 
-def _arrays(norm: nn.Module | None) -> tuple[Numbers | None, Numbers | None]:
-    """Weights and bias of a LayerNorm, copied."""
-    if not isinstance(norm, nn.LayerNorm):
-        return None, None
-    weight_D, bias_D = (parameter.detach().float().numpy().copy() for parameter in (norm.weight, norm.bias))
-    return weight_D, bias_D
-
-
-def _plain_rows(shape: Any) -> Rows:
-    tensor_RD = torch.empty(shape)
-    return Rows(tensor_RD.numpy(), None, tensor_RD)
-
-
-class _Attention:
-    """The products of one attention, and the loops between them. Queries come divided by √E, through their weights."""
-
-    def __init__(self, attention: Attention, arithmetic: Arithmetic, own_keys: bool) -> None:
-        self.heads = attention.heads
-        query = attention.query.weight / math.sqrt(attention.query.weight.size(0) // self.heads)
-        parts = [query, attention.key.weight, attention.value.weight] if own_keys else [query]
-        self.project = product(torch.cat(parts), None, arithmetic)
-        self.output = product(attention.output.weight, None, arithmetic)
-
-    def within(self, z: Rows, count: int, begin_S: Numbers, length_S: Numbers) -> Rows:
-        """Of tokens to all of their sentence."""
-        mixed = self.output.rows(count)
-        loops.attend_within(*self.project(z), self.heads, begin_S, length_S, mixed.z_RI, mixed.scale_R)
-        return mixed
-
-    def past(
-        self, z: Rows, count: int, step: int, beams: int, slot_S: Numbers, past_RT: Numbers, cache: Numbers
-    ) -> Rows:
-        """Of new tokens to those before them and to themselves; what they remember is stored."""
-        mixed = self.output.rows(count)
-        loops.attend_to_past(
-            *self.project(z), self.heads, step, beams, slot_S, past_RT, cache[0], cache[1], mixed.z_RI, mixed.scale_R
-        )
-        return mixed
-
-    def source(self, z: Rows, count: int, beams: int, slot_S: Numbers, length_S: Numbers, memory: Numbers) -> Rows:
-        """Of new tokens to their source."""
-        mixed = self.output.rows(count)
-        loops.attend_to_source(
-            *self.project(z), self.heads, beams, slot_S, length_S, memory[0], memory[1], mixed.z_RI, mixed.scale_R
-        )
-        return mixed
-
-
-class _FeedForward:
-    def __init__(self, part: FeedForward, arithmetic: Arithmetic) -> None:
-        self.inner = product(part.inner.weight, part.inner.bias, arithmetic)
-        self.outer = product(part.outer.weight, part.outer.bias, arithmetic)
-
-    def rectified(self, z: Rows, count: int) -> Rows:
-        """What the outer product reads."""
-        between = self.outer.rows(count)
-        loops.rectify(*self.inner(z), between.z_RI, between.scale_R, count)
-        return between
-
-
-class _EncoderLayer(_FeedForward):
-    def __init__(self, layer: EncoderLayer, arithmetic: Arithmetic) -> None:
-        super().__init__(layer.feedforward, arithmetic)
-        self.attention = _Attention(layer.attention, arithmetic, own_keys=True)
-
-
-class _DecoderLayer(_FeedForward):
-    def __init__(self, layer: DecoderLayer, arithmetic: Arithmetic) -> None:
-        super().__init__(layer.feedforward, arithmetic)
-        self.attention = _Attention(layer.attention, arithmetic, own_keys=True)
-        self.cross = _Attention(layer.cross_attention, arithmetic, own_keys=False)
+def _stacked(norms: Sequence[nn.Module | None]) -> tuple[Numbers, Numbers]:
+    """Weights and biases of LayerNorms, copied, of which one may be missing; M×0 where all are."""
+    there = [norm for norm in norms if isinstance(norm, nn.LayerNorm)]
+    if not there:
+        return np.empty((len(norms), 0), np.float32), np.empty((len(norms), 0), np.float32)
+    none = nn.LayerNorm(there[0].normalized_shape)
+    filled = [norm if isinstance(norm, nn.LayerNorm) else none for norm in norms]
+    weight, bias = (
+        torch.stack([getattr(norm, name).detach().float() for norm in filled]).numpy() for name in ("weight", "bias")
+    )
+    return weight, bias

@@ -6,7 +6,10 @@ Where numba cannot be installed, as for versions of Python that are too new for 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
+from hashlib import sha256
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -33,4 +36,18 @@ def compiled(function: F) -> F:
 def _compiled(function: F, kept: bool) -> F:
     import numba
 
-    return cast(F, numba.njit(cache=kept, nogil=True, fastmath=_ARITHMETIC, error_model="numpy")(function))
+    made = numba.njit(cache=kept, nogil=True, fastmath=_ARITHMETIC, error_model="numpy")(function)
+    file: Any = getattr(getattr(made, "_cache", None), "_cache_file", None)
+    if hasattr(file, "_source_stamp"):
+        file._source_stamp = file._source_stamp, _sources()
+    return cast(F, made)
+
+
+@cache
+def _sources() -> str:
+    """What changes with any loop of this package: numba itself looks only at the file that a function stands in.
+
+    But it also holds what that function calls.
+    """
+    files = sorted(Path(__file__).parent.glob("*.py"))
+    return sha256(b"".join(file.read_bytes() for file in files)).hexdigest()

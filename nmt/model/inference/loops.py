@@ -1,4 +1,4 @@
-"""The small operations of a step between two matrix products, compiled by numba: one pass over each row, no copies.
+"""The small operations between two matrix products, compiled by numba: one pass over each row, no copies.
 
 R rows · D width · O outputs of a product · H heads · E width of a head · S sentences · L source · N tokens of all
 sentences · T steps · P hypotheses of a sentence · 1 broadcast
@@ -6,8 +6,8 @@ sentences · T steps · P hypotheses of a sentence · 1 broadcast
 Every row is computed by itself, always in the same order: its result is the same whatever rows stand beside it, to the
 last digit. A row has been read before it is written, so that the scales of what is written may replace those of what
 is read. What a product gives is read as float32, or as whole numbers (R×O) times a scale for each row and one for
-each output, with a bias; what the next product reads is written as float32, or as whole numbers from -127 to 127 and a
-scale for each row. None stands for what there is not; numba compiles each such case by itself.
+each output, with a bias; what the next product reads is written as float32, as bfloat16 in uint16, or as whole numbers
+from -127 to 127 and a scale for each row. None stands for what there is not; numba compiles each such case by itself.
 """
 
 from __future__ import annotations
@@ -39,28 +39,48 @@ def power_of_e(x: np.float32) -> np.float32:
 def read(y_RO, row_R, column_O, bias_O, r, o):
     """One output of a product."""
     y = _f(y_RO[r, o])
-    if column_O is not None:
-        y = y * (row_R[r] * column_O[o])
-    if bias_O is not None:
-        y = y + bias_O[o]
+    if row_R is not None:
+        y = y * (row_R[r] * column_O[o]) + bias_O[o]
     return y
+
+
+@compiled
+def greatest(x_N, first, last):
+    """The greatest of some numbers, compared as whole numbers: a maximum of floating-point ones would not vectorize."""
+    bits_N, most = x_N.view(np.int32), np.int32(-0x80000000)
+    for n in range(first, last):
+        bits = bits_N[n]
+        most = max(most, bits ^ ((bits >> np.int32(31)) & np.int32(0x7FFFFFFF)))
+    most = np.int32(most)
+    return np.int32(most ^ ((most >> np.int32(31)) & np.int32(0x7FFFFFFF))).view(np.float32)
+
+
+@compiled
+def half(x: np.float32) -> np.uint16:
+    """The nearest bfloat16, of two as near the even one."""
+    bits = np.float32(x).view(np.uint32)
+    return np.uint16((bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))) >> np.uint32(16))
 
 
 @compiled
 def write(z_RD, scale_R, r, row_D):
     """A row for the next product to read."""
     width = row_D.shape[0]
-    if scale_R is None:
+    if scale_R is not None:
+        bits_D, most_bits = row_D.view(np.int32), np.int32(0)
         for d in range(width):
-            z_RD[r, d] = row_D[d]
-    else:
-        most = _f(1e-30)
-        for d in range(width):
-            most = max(most, abs(row_D[d]))
+            most_bits = max(most_bits, bits_D[d] & np.int32(0x7FFFFFFF))
+        most = max(np.int32(most_bits).view(np.float32), _f(1e-30))
         scale_R[r] = most / _f(127.0)
         steps = _f(127.0) / most
         for d in range(width):
             z_RD[r, d] = np.int8(np.rint(row_D[d] * steps))
+    elif z_RD.itemsize == 2:
+        for d in range(width):
+            z_RD[r, d] = half(row_D[d])
+    else:
+        for d in range(width):
+            z_RD[r, d] = row_D[d]
 
 
 @compiled
@@ -83,7 +103,10 @@ def normalize(row_D, weight_D, bias_D, eps, result_D):
 def add_and_norm(
     x_RD, y_RD, row_R, column_D, bias_D, after_D, after_bias_D, before_D, before_bias_D, eps, z_RD, scale_R
 ):
-    """Residual: `x` becomes x + y, normalized if there is an `after`; the next part reads it, normalized `before`."""
+    """Residual: `x` becomes x + y, normalized if there is an `after`; the next part reads it, normalized `before`.
+
+    Of a LayerNorm that there is not, weights and bias are empty.
+    """
     rows, width = x_RD.shape
     row_D = np.empty(width, np.float32)
     for r in range(rows):
@@ -91,19 +114,19 @@ def add_and_norm(
         if y_RD is not None:
             for d in range(width):
                 x_D[d] = x_D[d] + read(y_RD, row_R, column_D, bias_D, r, d)
-        if after_D is not None:
+        if after_D.shape[0] > 0:
             normalize(x_D, after_D, after_bias_D, eps, x_D)
-        if before_D is None:
-            write(z_RD, scale_R, r, x_D)
-        else:
+        if before_D.shape[0] > 0:
             normalize(x_D, before_D, before_bias_D, eps, row_D)
             write(z_RD, scale_R, r, row_D)
+        else:
+            write(z_RD, scale_R, r, x_D)
 
 
 @compiled
-def rectify(y_RO, row_R, column_O, bias_O, z_RO, scale_R, rows):
+def rectify(y_RO, row_R, column_O, bias_O, z_RO, scale_R):
     """max(0, y)."""
-    width = y_RO.shape[1]
+    rows, width = y_RO.shape
     row_O = np.empty(width, np.float32)
     for r in range(rows):
         for o in range(width):
@@ -114,10 +137,7 @@ def rectify(y_RO, row_R, column_O, bias_O, z_RO, scale_R, rows):
 @compiled
 def soften(score_HK, head, count):
     """The first `count` scores of a head become their softmax."""
-    most = _f(-np.inf)
-    for k in range(count):
-        most = max(most, score_HK[head, k])
-    sum_ = _f(0.0)
+    most, sum_ = greatest(score_HK[head], 0, count), _f(0.0)
     for k in range(count):
         score_HK[head, k] = power_of_e(score_HK[head, k] - most)
         sum_ += score_HK[head, k]
@@ -233,14 +253,18 @@ def attend_within(y_NO, row_N, column_O, bias_O, heads, begin_S, length_S, z_ND,
 
 
 @compiled
-def spread(y_NO, row_N, column_O, bias_O, begin_S, length_S, memory_KSLD):
-    """The source's keys and values of all decoder layers, K times D side by side, each in its own place."""
+def spread(y_NO, row_N, column_O, bias_O, first, last, begin_S, length_S, memory_KSLD):
+    """The source's keys and values of all decoder layers, K times D side by side, each in its own place.
+
+    `y` begins with the tokens of sentence `first`, and ends with those of the one before `last`.
+    """
     kinds, _, _, width = memory_KSLD.shape
-    for s in range(length_S.shape[0]):
+    for s in range(first, last):
         for key in range(length_S[s]):
+            n = begin_S[s] - begin_S[first] + key
             for k in range(kinds):
                 for d in range(width):
-                    memory_KSLD[k, s, key, d] = read(y_NO, row_N, column_O, bias_O, begin_S[s] + key, k * width + d)
+                    memory_KSLD[k, s, key, d] = read(y_NO, row_N, column_O, bias_O, n, k * width + d)
 
 
 @compiled

@@ -1,94 +1,89 @@
-"""Matrix products between compiled loops.  R rows · I inputs · O outputs
+"""The weights of matrix products, as compiled loops read them.
 
-What goes in are rows that a loop has written, and what comes out is read by a loop: whole numbers stay whole numbers,
-and their scales are applied where the sums are read. Both lie in memory that the thread's next product of that width
-overwrites.
+N layers · R rows · I inputs · O outputs · P panels · K steps · W outputs of a panel (see tiles.py)
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from nmt.model.inference.buffers import Buffers, Numbers
-from nmt.model.inference.linear import Arithmetic, filled_rows, pack, takes_narrow_sums
-from nmt.model.inference.loops import scale
+from nmt.model.inference import tiles
+from nmt.model.inference.linear import Arithmetic
 
-_buffers = Buffers()
-
-
-class Rows(NamedTuple):
-    """What a product reads, with a scale for each row where they are whole numbers. Behind them some may fill up."""
-
-    z_RI: Numbers
-    scale_R: Numbers | None
-    tensor_RI: Tensor
-    """The same memory."""
+Numbers = np.ndarray[Any, Any]
+STEP = 4
+"""Inputs come in multiples of this."""
 
 
-class Sums(NamedTuple):
-    """What a product gives, with the scales and the bias that are still to be applied to it."""
+class Product(NamedTuple):
+    """y = x Wᵀ + b for each of some layers."""
 
-    y_RO: Numbers
-    row_R: Numbers | None = None
-    column_O: Numbers | None = None
-    bias_O: Numbers | None = None
-
-
-class Floats:
-    """Products of floating-point numbers, read and written in float32."""
-
-    def __init__(self, weight_OI: Tensor, bias_O: Tensor | None, arithmetic: Arithmetic) -> None:
-        self.product = pack(weight_OI, bias_O, arithmetic)
-        self.inputs = weight_OI.size(1)
-
-    def rows(self, count: int) -> Rows:
-        """Room for `count` rows."""
-        tensor_RI, z_RI = _buffers.take(filled_rows(count), self.inputs, torch.float32)
-        return Rows(z_RI, None, tensor_RI)
-
-    def __call__(self, rows: Rows) -> Sums:
-        return Sums(self.product(rows.tensor_RI).numpy())
-
-    def scaled(self, rows: Rows, count: int) -> Tensor:
-        """The results of the first `count` rows as such."""
-        return self.product(rows.tensor_RI)[:count]
+    weight_NPKW: Numbers
+    start_NPW: Numbers
+    """What the sums begin with."""
+    column_NO: Numbers
+    """Of whole numbers: the scale of each output's weights."""
+    bias_NO: Numbers
+    """Of whole numbers: what is still to be added once the scales have been applied."""
+    outputs: int
 
 
-class Wholes:
-    """Products of whole numbers from -127 to 127: weights with a scale for each output. Their sums are exact."""
+def product(weights_OI: Sequence[Tensor], biases_O: Sequence[Tensor | None], arithmetic: Arithmetic) -> Product:
+    """The product with these weights, one for each layer, which are copied.
 
-    def __init__(self, weight_OI: Tensor, bias_O: Tensor | None) -> None:
-        scale_O = weight_OI.abs().amax(1).clamp(min=1e-12) / 127
-        self.whole_IO = (weight_OI / scale_O[:, None]).round().to(torch.int8).T
-        self.column_O = scale_O.numpy()
-        self.bias_O = (torch.zeros(len(weight_OI)) if bias_O is None else bias_O).numpy()
-        self.inputs, self.outputs = self.whole_IO.shape
-
-    def rows(self, count: int) -> Rows:
-        """Room for `count` rows."""
-        tensor_RI, z_RI = _buffers.take(count, self.inputs, torch.int8)
-        return Rows(z_RI, _buffers.take(count, 1, torch.float32).array_RW.reshape(-1), tensor_RI)
-
-    def __call__(self, rows: Rows) -> Sums:
-        tensor_RO, y_RO = _buffers.take(len(rows.z_RI), self.outputs, torch.int32)
-        torch._int_mm(rows.tensor_RI, self.whole_IO, out=tensor_RO)
-        return Sums(y_RO, rows.scale_R, self.column_O, self.bias_O)
-
-    def scaled(self, rows: Rows, count: int) -> Tensor:
-        """The results of the first `count` rows as such."""
-        sums = self(rows)
-        result_RO = _buffers.take(len(rows.z_RI), self.outputs, torch.int32).tensor_RW.view(torch.float32)
-        scale(*sums, result_RO.numpy())
-        return result_RO[:count]
+    int8: weights are whole numbers from -127 to 127 with a scale for each output; their sums are exact. A processor
+    without instructions for that computes the same in float32.
+    """
+    weight_NOI = np.stack([weight_OI.detach().float().numpy() for weight_OI in weights_OI])
+    bias_NO = np.stack([_bias(weight_OI, bias_O) for weight_OI, bias_O in zip(weights_OI, biases_O, strict=True)])
+    layers, outputs = bias_NO.shape
+    if arithmetic != "int8":
+        parts = _halves(weight_NOI) if arithmetic == "bfloat16" else _panels(weight_NOI, 1)
+        nothing_NO = np.empty((layers, 0), np.float32)
+        return Product(parts, _filled(bias_NO), nothing_NO, nothing_NO, outputs)
+    column_NO = np.maximum(np.abs(weight_NOI).max(2), np.float32(1e-12)) / np.float32(127)
+    whole_NOI = np.rint(weight_NOI / column_NO[:, :, None])
+    if not tiles.multiplies("int8"):
+        return Product(_panels(whole_NOI, 1), _filled(np.zeros_like(bias_NO)), column_NO, bias_NO, outputs)
+    shifted_NO = -128 * whole_NOI.sum(2).astype(np.int32)  # the instruction reads x + 128
+    return Product(_panels(whole_NOI.astype(np.int8), 4), _filled(shifted_NO), column_NO, bias_NO, outputs)
 
 
-def product(weight_OI: Tensor, bias_O: Tensor | None, arithmetic: Arithmetic) -> Floats | Wholes:
-    """The product with these weights, which are copied."""
-    weight_OI = weight_OI.detach()
-    bias_O = None if bias_O is None else bias_O.detach().float().clone()
-    if arithmetic == "int8" and takes_narrow_sums(weight_OI):
-        return Wholes(weight_OI.float(), bias_O)
-    return Floats(weight_OI, bias_O, arithmetic)
+def known(arithmetic: Arithmetic) -> bool:
+    """Whether there are loops for it on this processor."""
+    return arithmetic != "bfloat16" or tiles.multiplies("uint16")
+
+
+def row_scales(product: Product, rows: int) -> Numbers | None:
+    """Room for what each row of whole numbers is to be multiplied by."""
+    return np.empty(rows, np.float32) if product.column_NO.size else None
+
+
+def _bias(weight_OI: Tensor, bias_O: Tensor | None) -> Numbers:
+    return np.zeros(len(weight_OI), np.float32) if bias_O is None else bias_O.detach().float().numpy()
+
+
+def _halves(weight_NOI: Numbers) -> Numbers:
+    return _panels(torch.from_numpy(weight_NOI).bfloat16().view(torch.uint16).numpy(), 2)
+
+
+def _panels(weight_NOI: Numbers, each: int) -> Numbers:
+    panels = np.stack([tiles.panels(weight_OI, each) for weight_OI in weight_NOI])
+    return _aligned(panels.reshape(*panels.shape[:3], -1))
+
+
+def _filled(start_NO: Numbers) -> Numbers:
+    layers, outputs = start_NO.shape
+    start_NPW = np.zeros((layers, -(-outputs // tiles.WIDTH) * tiles.WIDTH), start_NO.dtype)
+    start_NPW[:, :outputs] = start_NO
+    return start_NPW.reshape(layers, -1, tiles.WIDTH)
+
+
+def _aligned(numbers: Numbers) -> Numbers:
+    """A copy that begins where a line of the processor's caches does, as torch's memory does."""
+    return torch.from_numpy(numbers).clone().numpy()
