@@ -32,7 +32,7 @@ demo: $(VENV)/.installed
 	@echo "  $(NMT) recipe new --source YOURS.en --target YOURS.de    a recipe for your own text"
 
 test: $(VENV)/.installed-dev
-	$(VENV)/bin/python -m pytest -n 2
+	$(VENV)/bin/python -m pytest -n 2 --dist worksteal
 
 check: $(VENV)/.installed-dev
 	$(VENV)/bin/ruff check .

@@ -1,12 +1,25 @@
-"""One thread for torch, so that tests running side by side do not fight and repeat bit for bit."""
+"""One thread for torch, so that tests running side by side do not fight and repeat bit for bit; files in memory."""
 
 from __future__ import annotations
 
 import os
+import shutil
+from pathlib import Path
 
 import pytest
 
+MEMORY, ROOM = Path("/dev/shm"), 4 << 30
+
+
+def _holds_files(memory: Path) -> bool:
+    """Whether files there are as good as any, and have room."""
+    usable = os.access(memory, os.W_OK) and not os.statvfs(memory).f_flag & os.ST_NOEXEC
+    return usable and shutil.disk_usage(memory).free > ROOM
+
+
 os.environ.pop("PYTHONUNBUFFERED", None)  # commands run as their users run them: it would hide what buffers do
+if _holds_files(MEMORY):
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))  # a disk is waited for at every file that is saved
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -55,19 +55,23 @@ SHARDED = (
     "all_methods",
 )  # tried with parts of a model
 TWO: dict[str, list[dict[str, Any]]] = {  # what is tried with two processes only, one job after another
+    # those that fail: the processes of the others do one job after another
+    "killed": [{"rules": {"steps": 12}, "every": 1, "kill": [1, 6]}],
+    "killed_and_on": [{"rules": {"steps": 12}, "every": 1, "kill": [1, 6]}, {"rules": {"steps": 12}}],
+    "leader_killed": [{"rules": {"steps": 12}, "every": 1, "kill": [0, 6]}],
+    "raised": [{"rules": {"steps": 12}, "every": 1, "raise": [1, 6]}],
+    "hung": [{"rules": {"steps": 12}, "every": 1, "hang": [1, 6], "limit": 1}],
+    "full": [{"rules": {"steps": 12}, "every": 1, "full": [0, 6]}],
+    "sharded_short": [{"rules": {"steps": 12}, "sharding": "full", "short": [1, 6, 1], "limit": 20}],
+    "too_short": [{"rules": {"steps": 12}, "every": 1, "short": [1, 6, 1]}],
+    # those that end well
     "on": [{"rules": {"steps": 5}}, {"rules": {"steps": 12}, "size": 1}],
     "back": [{"rules": {"steps": 5}, "size": 1}, {"rules": {"steps": 12}}],
     "grown": [{"rules": {"steps": 12}, "grown": True}],
     "thinned": [{"rules": {"steps": 10}, "dropout": 0.2}],
     "thinned_in_two": [{"rules": {"steps": 4}, "dropout": 0.2}, {"rules": {"steps": 10}, "dropout": 0.2}],
-    "killed": [{"rules": {"steps": 12}, "every": 1, "kill": [1, 6]}],
-    "killed_and_on": [{"rules": {"steps": 12}, "every": 1, "kill": [1, 6]}, {"rules": {"steps": 12}}],
-    "leader_killed": [{"rules": {"steps": 12}, "every": 1, "kill": [0, 6]}],
-    "raised": [{"rules": {"steps": 12}, "every": 1, "raise": [1, 6]}],
     "asked": [{"rules": {"steps": 12}, "stop": [1, 6]}],
     "poisoned": [{"rules": {"steps": 8}, "poison": [1, 4]}],
-    "hung": [{"rules": {"steps": 12}, "every": 1, "hang": [1, 6], "limit": 1}],
-    "full": [{"rules": {"steps": 12}, "every": 1, "full": [0, 6]}],
     "sharded_on": [{"rules": {"steps": 5}, "sharding": "full"}, {"rules": {"steps": 12}, "size": 1}],
     "sharded_back": [{"rules": {"steps": 5}, "size": 1}, {"rules": {"steps": 12}, "sharding": "full"}],
     "sharded_off": [{"rules": {"steps": 5}, "sharding": "full"}, {"rules": {"steps": 12}}],
@@ -79,14 +83,18 @@ TWO: dict[str, list[dict[str, Any]]] = {  # what is tried with two processes onl
         {"rules": {"steps": 5, "rdrop_alpha": 5.0}, **METHODS, "size": 1},
         {"rules": {"steps": 9, "rdrop_alpha": 5.0}, **METHODS, "sharding": "full"},
     ],
-    "sharded_short": [{"rules": {"steps": 12}, "sharding": "full", "short": [1, 6, 1], "limit": 20}],
     "measured": [{"rules": {"steps": 5}, "size": 1}, {"rules": {"steps": 5}}],
     "short": [{"rules": {"steps": 12}, "short": [1, 4, 2]}],
     "short_backward": [{"rules": {"steps": 12}, "short": [1, 4, 2], "backward": True}],
     "leader_short": [{"rules": {"epochs": 3}, "pairs": {"accumulate": 3}, "short": [0, 2, 3], "backward": True}],
-    "too_short": [{"rules": {"steps": 12}, "every": 1, "short": [1, 6, 1]}],
     "timed": [{"rules": {"minutes": 1}, "slow": [1, 4.0]}],
 }
+
+
+def turn(number: int) -> list[dict[str, Any]]:
+    """The first jobs, or the second, of those in TWO; what one process does stands at the outer end."""
+    jobs = [{"name": name, **several[number]} for name, several in TWO.items() if number < len(several)]
+    return sorted(jobs, key=lambda job: job.get("size", 2), reverse=number > 0)
 
 
 def done(folder: Path, jobs: list[dict[str, Any]]) -> Path:
@@ -116,7 +124,7 @@ def many(tmp_path_factory):
         jobs = [{"name": name, "size": size, **job} for name, job in ALIKE.items()]
         if size == 2:
             jobs += [{"name": f"sharded_{name}", "sharding": "full", **ALIKE[name]} for name in SHARDED]
-            jobs += [{"name": name, **job} for name, several in TWO.items() for job in several]
+            jobs = [*turn(0), *jobs, *turn(1)]
         with (shared / f"many-{size}.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             made = shared / f"many-{size}"

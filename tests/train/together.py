@@ -1,7 +1,8 @@
 """Trains toys as several processes: together.py FOLDER JOBS, JOBS being a JSON list of jobs, done one after another.
 
 A job says {"name": a folder to train or go on in, "size": processes} and may change the defaults below. Each process
-leaves NAME/rank-R.json: what happened to it. All modules are loaded once; every process is a fork of this one.
+leaves NAME/rank-R.json: what happened to it. All modules are loaded once; the processes are forks of this one, which do
+one job after another, and others are forked for what is left when a job has failed.
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ import sys
 import traceback
 from array import array
 from contextlib import nullcontext
+from dataclasses import replace
 from datetime import timedelta
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +29,7 @@ from train.toys import model, optimizer, pairs, store
 from nmt.batches.links import Links
 from nmt.errors import NmtError
 from nmt.model.seq2seq import Seq2Seq
-from nmt.train import contact
+from nmt.train import contact, ranks
 from nmt.train.data import Pairs
 from nmt.train.ema import Ema
 from nmt.train.events import Halved, Skipped, Step, Stopped, Validation
@@ -43,6 +46,7 @@ from nmt.train.validate import Scores, dealt, evaluating, mean_loss
 
 DEFAULTS: dict[str, Any] = {
     "size": 2,
+    "sharding": "none",
     "rules": {},
     "pairs": {},
     "dropout": 0.0,
@@ -92,27 +96,26 @@ def identity_links(data: Pairs) -> Links:
     return Links(units, counts)
 
 
-def train(folder: Path, job: dict[str, Any], ranks: Ranks) -> dict[str, Any]:
-    """Train as one of `ranks`, going on from what is in the folder; what happened, in plain values."""
-    job = {**DEFAULTS, **job}
+def train(folder: Path, job: dict[str, Any], group: Ranks) -> dict[str, Any]:
+    """Train as one of `group`, going on from what is in the folder; what happened, in plain values."""
     guide = Guide(**job["guide"]) if job["guide"] else None
     rules = Rules(**{"guide": guide, "validate_every": 3, "save_every": job["every"], **job["rules"]})
     trained = model(dropout=job["dropout"], layer_drop=job["layer_drop"])
     freeze(trained, job["freeze"])
-    ranks.spread(trained)
+    group.spread(trained)
     learner, kept, data = optimizer(trained), store(folder, 99, job["every"]), recording(**job["pairs"])
-    if not ranks.leads:
+    if not group.leads:
         kept = Helper(folder, kept.description, {}, every=kept.every, keep=kept.keep)
     kept.ema = ema = Ema(trained, job["ema"]) if job["ema"] else None
     linked = AlignedPairs(data, identity_links(data), None) if guide else data
     torch.manual_seed(77)
-    newest = ranks.first(kept.newest)
+    newest = group.first(kept.newest)
     state = kept.restore(newest, trained, learner) if newest else State()
     scores, ticks = iter(job["bleu"]), iter(range(10**6))
-    pace = job["slow"][1] if job["slow"] and job["slow"][0] == ranks.rank else 1.0
+    pace = job["slow"][1] if job["slow"] and job["slow"][0] == group.rank else 1.0
 
     def now(name: str) -> bool:
-        return job[name] is not None and job[name] == [ranks.rank, state.step + 1]
+        return job[name] is not None and job[name] == [group.rank, state.step + 1]
 
     rows = 0
 
@@ -120,7 +123,7 @@ def train(folder: Path, job: dict[str, Any], ranks: Ranks) -> dict[str, Any]:
         if job["short"] is None or not trained.training:
             return False
         rank, step, most = job["short"]
-        return ranks.rank == rank and state.step + 1 >= step and rows >= most
+        return group.rank == rank and state.step + 1 >= step and rows >= most
 
     def no_memory(*_: Any) -> None:
         raise torch.OutOfMemoryError("CUDA out of memory")
@@ -147,17 +150,17 @@ def train(folder: Path, job: dict[str, Any], ranks: Ranks) -> dict[str, Any]:
         x_BTD = type(trained).forward(trained, src_BS, keep_BS, tgt_BT)
         return x_BTD * float("nan") if now("poison") else x_BTD
 
-    if job["grown"] and ranks.leads:
+    if job["grown"] and group.leads:
         trained.encoder.embed(torch.ones(1, 600, dtype=torch.int64))
     trained.forward = forward
     trained.encoder.layers[0].register_forward_pre_hook(before)
     trained.encoder.layers[0].register_forward_hook(after)
 
     def evaluate() -> Scores:
-        with ranks.assembled(trained), evaluating(trained):
-            for _ in range(ranks.rank):  # each has another share of the validation set, the first none
+        with group.assembled(trained), evaluating(trained):
+            for _ in range(group.rank):  # each has another share of the validation set, the first none
                 mean_loss(trained, pairs(**job["pairs"]))
-        return ranks.first(lambda: Scores(1.0, 2.7, bleu=next(scores)))
+        return group.first(lambda: Scores(1.0, 2.7, bleu=next(scores)))
 
     events = list(
         fit(
@@ -168,10 +171,10 @@ def train(folder: Path, job: dict[str, Any], ranks: Ranks) -> dict[str, Any]:
             schedule=constant(1e-2, 0),
             rules=rules,
             evaluate=evaluate if job["bleu"] else None,
-            store=kept if ranks.leads or ranks.spreads else None,
-            should_stop=lambda: f"rank {ranks.rank} says so" if now("stop") else None,
+            store=kept if group.leads or group.spreads else None,
+            should_stop=lambda: f"rank {group.rank} says so" if now("stop") else None,
             clock=lambda: next(ticks) * pace,
-            ranks=ranks,
+            ranks=group,
             ema=ema,
         )
     )
@@ -184,58 +187,71 @@ def train(folder: Path, job: dict[str, Any], ranks: Ranks) -> dict[str, Any]:
         "best": [event.best for event in events if isinstance(event, Validation)],
         "stopped": [[event.step, event.reason] for event in events if isinstance(event, Stopped)],
         "seen": data.seen,
-        "measured": measured(trained, ranks, ema),
+        "measured": measured(trained, group, ema),
         "state": state.plain(),
         "status": 0,
     }
 
 
-def measured(trained: Seq2Seq, ranks: Ranks, ema: Ema | None) -> list[Any]:
-    """What a validation by all `ranks` gives: the loss of five batches, and a text for each of seven lines."""
-    with ema.shown() if ema else nullcontext(), ranks.assembled(trained), evaluating(trained):
-        loss = mean_loss(trained, pairs(19, seed=9), ranks=ranks)
-    return [loss, *dealt(range(7), lambda share: [f"line {number}" for number in share], ranks)]
+def measured(trained: Seq2Seq, group: Ranks, ema: Ema | None) -> list[Any]:
+    """What a validation by all of `group` gives: the loss of five batches, and a text for each of seven lines."""
+    with ema.shown() if ema else nullcontext(), group.assembled(trained), evaluating(trained):
+        loss = mean_loss(trained, pairs(19, seed=9), ranks=group)
+    return [loss, *dealt(range(7), lambda share: [f"line {number}" for number in share], group)]
 
 
-def rank(folder: Path, job: dict[str, Any], number: int, seat: Seat) -> None:
-    """What one process does, to its end."""
-    path = folder / job["name"] / f"rank-{seat.rank}.json"
-    limit = job.get("limit", DEFAULTS["limit"])
-    try:
-        with join(seat, "cpu", 5, timedelta(seconds=limit), job.get("sharding", "none")) as ranks:
-            assert ranks.call()
-            done = train(folder / job["name"], job, ranks)
-            ranks.part()
-    except NmtError as error:
-        done = {"status": getattr(error, "status", 1), "problem": error.problem}
-    except BaseException:
-        done = {"status": 70, "problem": traceback.format_exc()}
-    path.write_text(json.dumps(done))
-    os._exit(done["status"])
+def rank(folder: Path, jobs: list[dict[str, Any]], seat: Seat) -> None:
+    """Do the jobs as one process, to the first that fails; its exit status is how many it has begun."""
+    for begun, job in enumerate(jobs, 1):
+        seat = replace(seat, meeting=f"file://{folder}/meeting-{job['number']}")
+        try:
+            with join(seat, "cpu", 5, timedelta(seconds=job["limit"]), job["sharding"]) as group:
+                assert group.call()
+                done = train(folder / job["name"], job, group)
+                group.part()
+        except NmtError as error:
+            done = {"status": getattr(error, "status", 1), "problem": error.problem}
+        except BaseException:
+            done = {"status": 70, "problem": traceback.format_exc()}
+        tell(folder, job, done, seat.rank)
+        if done["status"]:
+            os._exit(begun)
+    os._exit(len(jobs))
+
+
+def tell(folder: Path, job: dict[str, Any], done: dict[str, Any], rank: int = 0) -> None:
+    (folder / job["name"] / f"rank-{rank}.json").write_text(json.dumps(done))
+
+
+def forked(folder: Path, jobs: list[dict[str, Any]], size: int) -> int:
+    """Do the jobs as so many processes, to the first that fails; how many were begun."""
+    children, begun = [], 1
+    for place in range(size):
+        child = os.fork()
+        if child == 0:
+            rank(folder, jobs, Seat(place, size, place, size))
+        children.append(child)
+    may_hang = {job["hang"][0] for job in jobs if job["hang"]}
+    for place in sorted(range(size), key=lambda place: place in may_hang):
+        if place in may_hang and jobs[begun - 1]["hang"]:
+            os.kill(children[place], signal.SIGKILL)
+        begun = max(begun, os.waitstatus_to_exitcode(os.waitpid(children[place], 0)[1]))
+    return begun
 
 
 def main(folder: Path, jobs: list[dict[str, Any]]) -> None:
     torch.set_num_threads(1)
     contact.SETTLE = 0.2  # nothing here is slow to notice
-    for number, job in enumerate(jobs):
-        size = job.get("size", DEFAULTS["size"])
+    ranks.GATHERING = timedelta(minutes=1)
+    jobs = [{**DEFAULTS, "number": number, **job} for number, job in enumerate(jobs)]
+    for job in jobs:
         (folder / job["name"]).mkdir(parents=True, exist_ok=True)
-        if size == 1:
-            done = train(folder / job["name"], job, Ranks())
-            (folder / job["name"] / "rank-0.json").write_text(json.dumps(done))
-            continue
-        children = []
-        for place in range(size):
-            child = os.fork()
-            if child == 0:
-                rank(folder, job, number, Seat(place, size, place, size, f"file://{folder}/meeting-{number}"))
-            children.append(child)
-        hung = children.pop(job["hang"][0]) if job.get("hang") else None
-        for child in children:
-            os.waitpid(child, 0)
-        if hung:
-            os.kill(hung, signal.SIGKILL)
-            os.waitpid(hung, 0)
+    for size, some in groupby(jobs, lambda job: job["size"]):
+        left = list(some)
+        while size > 1 and left:
+            left = left[forked(folder, left, size) :]
+        for job in left:
+            tell(folder, job, train(folder / job["name"], job, Ranks()))
 
 
 if __name__ == "__main__":
