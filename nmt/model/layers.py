@@ -102,17 +102,22 @@ class DecoderLayer(nn.Module):
         self,
         x_BTD: Tensor,
         memory_BSD: Tensor,
-        bias_11TT: Tensor,
+        bias_11TT: Tensor | None,
         bias_B11S: Tensor,
         target: Packing | None = None,
         source: Packing | None = None,
     ) -> Tensor:
         """The layer's states of all prefixes at once; `bias_11TT` hides the future, `bias_B11S` padding.
 
+        Without `bias_11TT` attention hides the future by itself.
         With packings of `target` and `source`, x_ND in and out, and a packed memory.
         """
         y_BTD = self.attention_residual.before(x_BTD)
-        x_BTD = self.attention_residual.after(x_BTD, self.attention(y_BTD, y_BTD, bias_11TT, target, target))
+        if bias_11TT is None:
+            y_BTD = self.attention.causal(y_BTD)
+        else:
+            y_BTD = self.attention(y_BTD, y_BTD, bias_11TT, target, target)
+        x_BTD = self.attention_residual.after(x_BTD, y_BTD)
         y_BTD = self.cross_residual.before(x_BTD)
         y_BTD = self.cross_attention(y_BTD, memory_BSD, bias_B11S, target, source)
         return self.last(self.cross_residual.after(x_BTD, y_BTD))
