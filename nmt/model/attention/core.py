@@ -33,8 +33,8 @@ def past(length: int, device: torch.device) -> Tensor:
 class Attention(nn.Module):
     """Project, weigh keys by queries, mix values, merge heads. Keeps no cache: that is `remember`'s caller's.
 
-    A kind of attention overrides `weights`, `mix`, `mix_past` or `merge`. `bias_B1QK` is what `hide` made of the mask; None
-    where every key may be attended. `dropout` is that of the weights.
+    A kind of attention overrides `weights`, `mix`, `mix_past` or `merge`. `bias_B1QK` is what `hide` made of the mask;
+    None where every key may be attended. `dropout` is that of the weights.
     """
 
     def __init__(
