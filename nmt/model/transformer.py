@@ -114,11 +114,15 @@ class Transformer(Seq2Seq):
         return packing, packing.pack(x_BTD), packing.keep_BL
 
     def hidden(self, keep_BS: Tensor, dtype: torch.dtype) -> Tensor:
-        """What hides the source's padding. Fused kernels want its rows to begin at multiples of eight numbers."""
+        """What hides the source's padding. For fused kernels its rows begin at multiples of eight numbers.
+
+        They are always longer than what is seen of them, or programs would be compiled twice: for rows with gaps
+        between them, and for rows without.
+        """
         if self.way(keep_BS.device) is not Way.FUSED:
             return hide(keep_BS[:, None, None], dtype)
         length = keep_BS.size(1)
-        return hide(nn.functional.pad(keep_BS, (0, -length % ALIGNED))[:, None, None], dtype)[..., :length]
+        return hide(nn.functional.pad(keep_BS, (0, ALIGNED - length % ALIGNED))[:, None, None], dtype)[..., :length]
 
     def start(self, memory: Tensor, keep_BS: Tensor, beams: int = 1) -> State:
         """The source's keys and values for every decoder layer, and an empty past."""

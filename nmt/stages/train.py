@@ -99,6 +99,11 @@ def run(recipe: Recipe, run: RunFolder, ranks: Ranks | None = None) -> Iterator[
     if not ranks.spreads:
         model.to(device)
     ranks.spread(model)
+    if recipe.train.compile:
+        from nmt.train.compiled import compile_layers
+
+        yield Notice("layers are compiled when they are first needed; the first updates take minutes")
+        compile_layers(model)
     optimizer = recipe.train.optimizer.build(model, precision)
     torch.manual_seed(derive(recipe.seed, "dropout"))
 
@@ -260,7 +265,8 @@ def describe(recipe: Recipe, run: RunFolder, files: dict[str, Path], sizes: tupl
 
 def _untold(recipe: Recipe) -> dict[str, Any]:
     """What of the recipe a fingerprint leaves out: keys of later versions too, where they change nothing."""
-    later = {} if recipe.preprocess.context_sentences else {"preprocess": {"context_sentences"}}
+    later: dict[str, Any] = {} if recipe.preprocess.context_sentences else {"preprocess": {"context_sentences"}}
+    later |= {} if recipe.train.compile else {"train": {"compile"}}
     return {"name": True, "data": True, **later}
 
 
