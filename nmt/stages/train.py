@@ -52,6 +52,7 @@ def run(recipe: Recipe, run: RunFolder, ranks: Ranks | None = None) -> Iterator[
     from nmt.train.fit import fit
     from nmt.train.freeze import freeze
     from nmt.train.journal import Journal
+    from nmt.train.kernels import attention_kernels
     from nmt.train.ranks import Ranks
     from nmt.train.signals import stop_on_signals
     from nmt.train.store import Helper, Store
@@ -132,6 +133,7 @@ def run(recipe: Recipe, run: RunFolder, ranks: Ranks | None = None) -> Iterator[
     order_of = partial(batch_order, recipe, run)
     with (
         stop_on_signals() as should_stop,
+        attention_kernels(device),
         sampled(recipe, run, pairs, order_of, (source, target), ranks) as pairs_drawn,
     ):
         for event in fit(
