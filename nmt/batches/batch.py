@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -36,8 +36,9 @@ class Batch:
 
     def pinned(self) -> Self:
         """The same batch in memory that a GPU reads by itself, so that `to` does not wait."""
-        tensors = {field.name: getattr(self, field.name) for field in fields(self)}
-        return replace(self, **{name: t.pin_memory() for name, t in tensors.items() if isinstance(t, Tensor)})
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        there: Any = {name: value.pin_memory() for name, value in values.items() if isinstance(value, Tensor)}
+        return replace(self, **there)
 
     def halves(self, pad: int) -> tuple[Batch, Batch]:
         """The first and the second half of the rows, each padded to its own longest sentence."""

@@ -13,6 +13,7 @@ from torch.testing import assert_close
 from nmt.model.attention.core import Attention, hide, past
 from nmt.model.attention.dot import DotAttention
 from nmt.model.config import DotConfig, TransformerConfig
+from nmt.model.layers import LayerNorm, layer_norm
 from nmt.model.position.core import Position
 from nmt.model.seq2seq import Seq2Seq
 from nmt.model.ways import Way, way
@@ -103,6 +104,23 @@ def test_attention_that_hides_the_future_by_itself_equals_attention_with_a_mask(
     written_out = type("WrittenOut", (DotAttention,), {"mix": Attention.mix, "mix_past": Attention.mix_past})
     attention.__class__ = written_out
     assert_close(attention.causal(x_BTD), masked)
+
+
+def test_a_norm_in_few_bits_is_the_norm_rounded_and_its_weights_learn_in_all_their_bits() -> None:
+    norm = layer_norm(32)
+    assert isinstance(norm, LayerNorm)
+    generator = torch.Generator().manual_seed(3)
+    with torch.no_grad():
+        norm.weight.normal_(1.0, 0.3, generator=generator)
+    x_ND = torch.randn(50, 32, generator=generator).bfloat16()
+    low_ND = norm.low(x_ND)
+    low_ND.float().square().sum().backward()
+    learned, norm.weight.grad = norm.weight.grad, None
+    assert low_ND.dtype == torch.bfloat16 and learned is not None and learned.dtype == torch.float32
+    exact_ND = norm(x_ND.float())
+    exact_ND.square().sum().backward()
+    assert_close(low_ND.float(), exact_ND, rtol=0.02, atol=0.02)
+    assert_close(learned, norm.weight.grad, rtol=0.02, atol=0.5)
 
 
 def test_attention_dropout_thins_the_weights_of_the_past_while_training_only() -> None:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from torch.testing import assert_close
+from train.runs import prepared, recipe
 from train.toys import PAD, SCHEDULE, model, optimizer, pairs, store
 
-from nmt.checkpoint.tensors import weights
+from nmt.checkpoint.tensors import read_tensors, weights
 from nmt.errors import TrainingError
 from nmt.model.layer_drop import layers_left_out
 from nmt.model.seq2seq import Seq2Seq
+from nmt.stages import train
 from nmt.train.compiled import compile_layers
 from nmt.train.config import TrainConfig
 from nmt.train.events import Step
@@ -70,6 +73,22 @@ def test_compiled_layers_have_the_losses_and_gradients_of_others_and_leave_names
     first, *_ = layers_left_out(dropped)
     first.left_out = True
     learn(dropped, sgd(dropped), [pairs().load(pairs().updates(0)[0][0])], rate=0.1, rules=Rules(), pad=PAD)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("default")
+def test_a_training_goes_on_with_compiled_layers_and_without_and_saves_the_same_tensors(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("nmt.train.compiled.compile_layers", partial(compile_layers, backend=BACKEND))
+    _, run = prepared(tmp_path)
+    for before, steps, compiled in ((0, 2, False), (2, 4, True), (4, 5, False)):
+        changes = f"train.steps={steps}", f"train.compile={str(compiled).lower()}"
+        events = list(train.run(recipe(tmp_path, *changes), run))
+        assert [event.step for event in events if isinstance(event, Step)] == list(range(before + 1, steps + 1))
+        assert any("compiled" in str(event) for event in events) is compiled
+    names = [set(read_tensors(folder / "model.safetensors")) for folder in run.checkpoints.glob("step-*")]
+    assert len(names) == 3 and names[0] == names[1] == names[2]
 
 
 def example() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
