@@ -29,13 +29,13 @@ def readers() -> list[threading.Thread]:
     return [thread for thread in found if thread.is_alive()]
 
 
-def training(data: Pairs, folder: Path | None = None, *, ahead: bool | None, steps: int = 8) -> Any:
+def training(data: Pairs, folder: Path | None = None, *, ahead: bool | None, steps: int = 6) -> Any:
     trained = model()
     learner, kept = optimizer(trained), store(folder) if folder else None
     torch.manual_seed(7)
     newest = kept.newest() if kept else None
     state = kept.restore(newest, trained, learner) if kept and newest else State()
-    rules = Rules(steps=steps, save_every=5)
+    rules = Rules(steps=steps, save_every=4)
     return fit(trained, learner, data, state, schedule=SCHEDULE, rules=rules, store=kept, ahead=ahead)
 
 
@@ -46,9 +46,9 @@ def losses(events: Any) -> list[float]:
 @pytest.mark.parametrize("changes", [{}, {"accumulate": 3, "group": 7}], ids=str)
 def test_training_is_the_same_whether_batches_are_read_ahead_or_not(changes: dict[str, int], tmp_path: Path) -> None:
     expected = losses(training(pairs(**changes), ahead=False))
-    assert len(expected) == 8
+    assert len(expected) == 6
     assert losses(training(pairs(**changes), ahead=True)) == expected
-    begun = losses(training(pairs(**changes), tmp_path, ahead=True, steps=5))
+    begun = losses(training(pairs(**changes), tmp_path, ahead=True, steps=4))
     assert begun + losses(training(pairs(**changes), tmp_path, ahead=True)) == expected
 
 
