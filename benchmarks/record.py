@@ -18,21 +18,31 @@ ROOT = Path(__file__).parents[1]
 
 def record(name: str, settings: dict[str, Any], results: dict[str, Any], save: bool) -> None:
     """Print a result as one line of JSON; with `save`, keep it in benchmarks/results too."""
-    now = datetime.now(UTC)
-    data = {
+    data = described(name, settings, results, datetime.now(UTC))
+    print(json.dumps(data))
+    if save:
+        print(f"wrote {keep(data).relative_to(ROOT)}", file=sys.stderr)
+
+
+def described(name: str, settings: dict[str, Any], results: dict[str, Any], begun: datetime) -> dict[str, Any]:
+    """A result with what stands beside it."""
+    return {
         "benchmark": name,
-        "date": now.isoformat(timespec="seconds"),
+        "date": begun.isoformat(timespec="seconds"),
         "commit": _commit(),
         "nmt": nmt.__version__,
         "hardware": _hardware(),
         "settings": settings,
         "results": results,
     }
-    print(json.dumps(data))
-    if save:
-        path = ROOT / "benchmarks" / "results" / f"{name}-{now:%Y%m%d-%H%M%S}.json"
-        path.write_text(json.dumps(data, indent=2) + "\n", encoding="utf-8")
-        print(f"wrote {path.relative_to(ROOT)}", file=sys.stderr)
+
+
+def keep(data: dict[str, Any]) -> Path:
+    """Write a result into benchmarks/results, over an earlier part of the same one."""
+    begun = datetime.fromisoformat(data["date"])
+    path = ROOT / "benchmarks" / "results" / f"{data['benchmark']}-{begun:%Y%m%d-%H%M%S}.json"
+    path.write_text(json.dumps(data, indent=2) + "\n", encoding="utf-8")
+    return path
 
 
 def _commit() -> str:

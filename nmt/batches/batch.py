@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -32,6 +33,12 @@ class Batch:
         src_BS, keep_BS = self.src_BS.to(device, non_blocking=True), self.keep_BS.to(device, non_blocking=True)
         tgt_BT, out_BT = self.tgt_BT.to(device, non_blocking=True), self.out_BT.to(device, non_blocking=True)
         return Batch(src_BS, keep_BS, tgt_BT, out_BT, self.tokens)
+
+    def pinned(self) -> Self:
+        """The same batch in memory that a GPU reads by itself, so that `to` does not wait."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        there: Any = {name: value.pin_memory() for name, value in values.items() if isinstance(value, Tensor)}
+        return replace(self, **there)
 
     def halves(self, pad: int) -> tuple[Batch, Batch]:
         """The first and the second half of the rows, each padded to its own longest sentence."""

@@ -18,9 +18,30 @@ from nmt.model.packing import Packing
 EPSILON = 1e-6  # of LayerNorm, as in the code of Vaswani et al. 2017
 
 
+class LayerNorm(nn.LayerNorm):
+    """torch's, whose result has the type of what it is given under a GPU's autocast too.
+
+    There torch would compute float32 numbers of bfloat16 ones; all that follows up to the next product would take twice
+    the memory, and be cut to bfloat16 again in front of each product. Means and deviations are float32 inside anyway.
+    """
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Each row with mean zero and deviation one, times the weights, plus the bias."""
+        kind = x.device.type
+        if kind == "cpu" or not torch.is_autocast_enabled(kind):
+            return super().forward(x)
+        with torch.autocast(kind, enabled=False):
+            return self.low(x)
+
+    def low(self, x: Tensor) -> Tensor:
+        """The same, with weights in the type of `x`: a GPU's kernel wants all in one."""
+        weight, bias = self.weight.to(x.dtype), self.bias.to(x.dtype)
+        return nn.functional.layer_norm(x, self.normalized_shape, weight, bias, self.eps)
+
+
 def layer_norm(width: int) -> nn.LayerNorm:
     """LayerNorm as everywhere in the model."""
-    return nn.LayerNorm(width, eps=EPSILON)
+    return LayerNorm(width, eps=EPSILON)
 
 
 class FeedForward(nn.Module):
@@ -102,17 +123,22 @@ class DecoderLayer(nn.Module):
         self,
         x_BTD: Tensor,
         memory_BSD: Tensor,
-        bias_11TT: Tensor,
+        bias_11TT: Tensor | None,
         bias_B11S: Tensor,
         target: Packing | None = None,
         source: Packing | None = None,
     ) -> Tensor:
         """The layer's states of all prefixes at once; `bias_11TT` hides the future, `bias_B11S` padding.
 
+        Without `bias_11TT` attention hides the future by itself.
         With packings of `target` and `source`, x_ND in and out, and a packed memory.
         """
         y_BTD = self.attention_residual.before(x_BTD)
-        x_BTD = self.attention_residual.after(x_BTD, self.attention(y_BTD, y_BTD, bias_11TT, target, target))
+        if bias_11TT is None:
+            y_BTD = self.attention.causal(y_BTD)
+        else:
+            y_BTD = self.attention(y_BTD, y_BTD, bias_11TT, target, target)
+        x_BTD = self.attention_residual.after(x_BTD, y_BTD)
         y_BTD = self.cross_residual.before(x_BTD)
         y_BTD = self.cross_attention(y_BTD, memory_BSD, bias_B11S, target, source)
         return self.last(self.cross_residual.after(x_BTD, y_BTD))

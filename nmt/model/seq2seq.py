@@ -12,6 +12,8 @@ from typing import Any, Protocol, Self
 import torch
 from torch import Tensor, nn
 
+from nmt.model.ways import Way, way
+
 
 @dataclass(frozen=True)
 class State:
@@ -62,6 +64,9 @@ class Stepper(Protocol):
 class Seq2Seq(nn.Module, ABC):
     """A model that reads a source and gives the scores of the next target token, for all prefixes or for one."""
 
+    trains: Way | None = None
+    """The way it is trained; the one that suits the device where this says nothing."""
+
     @abstractmethod
     def encode(self, src_BS: Tensor, keep_BS: Tensor) -> Tensor:
         """The memory of the source, batch first; `keep_BS` is True where a token is real."""
@@ -86,6 +91,10 @@ class Seq2Seq(nn.Module, ABC):
     @abstractmethod
     def initialize(self, generator: torch.Generator) -> None:
         """Draw all weights anew: they are then a function of the generator's seed only."""
+
+    def way(self, device: torch.device) -> Way:
+        """How whole sentences are to be computed there, and now."""
+        return self.trains if self.training and self.trains else way(self.training, device.type)
 
     def project(self, x: Tensor) -> Tensor:
         """Logits over the target vocabulary of states with any number of leading dimensions."""

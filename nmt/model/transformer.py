@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from nmt.model import initial
-from nmt.model.attention.core import Attention, hide
+from nmt.model.attention.core import Attention, hide, past
 from nmt.model.dropout import Dropout
 from nmt.model.embedding import Embedding, Output
 from nmt.model.layer_drop import DecoderLayerLeftOut, EncoderLayerLeftOut
@@ -21,12 +21,15 @@ from nmt.model.layers import DecoderLayer, EncoderLayer, FeedForward, layer_norm
 from nmt.model.packing import Packing
 from nmt.model.position.core import Position
 from nmt.model.seq2seq import Seq2Seq, State
+from nmt.model.ways import Way
 
 if TYPE_CHECKING:
     from nmt.model.config import TransformerConfig
 
 
 L = TypeVar("L", EncoderLayer, DecoderLayer)
+
+ALIGNED = 8  # numbers; each layer's kernel would otherwise make itself a copy of a mask that is aligned
 
 
 class Side(nn.Module, Generic[L]):
@@ -84,7 +87,7 @@ class Transformer(Seq2Seq):
     def encode(self, src_BS: Tensor, keep_BS: Tensor) -> Tensor:
         """The memory_BSD of sources of which `keep_BS` tells the real tokens."""
         packing, x_BSD, keep_BS = self.packed(keep_BS, self.encoder.embed(src_BS))
-        bias_B11S = hide(keep_BS[:, None, None], x_BSD.dtype)
+        bias_B11S = self.hidden(keep_BS, x_BSD.dtype)
         for layer in self.encoder.layers:
             x_BSD = layer(x_BSD, bias_B11S, packing)
         x_BSD = self.encoder.norm(x_BSD)
@@ -95,22 +98,31 @@ class Transformer(Seq2Seq):
         real_BT = tgt_BT != self.decoder.embedding.pad
         target, x_BTD, real_BT = self.packed(real_BT, self.decoder.embed(tgt_BT))
         source, memory, keep_BS = self.packed(keep_BS, memory)
-        keep_TT = real_BT.new_ones(real_BT.size(1), real_BT.size(1)).tril()
-        bias_11TT, bias_B11S = hide(keep_TT[None, None], x_BTD.dtype), hide(keep_BS[:, None, None], x_BTD.dtype)
+        bias_11TT, bias_B11S = None, self.hidden(keep_BS, x_BTD.dtype)
+        if self.way(real_BT.device) is not Way.FUSED:
+            bias_11TT = hide(past(real_BT.size(1), real_BT.device), x_BTD.dtype)
         for layer in self.decoder.layers:
             x_BTD = layer(x_BTD, memory, bias_11TT, bias_B11S, target, source)
         x_BTD = self.decoder.norm(x_BTD)
         return x_BTD if target is None else target.pad(x_BTD)
 
     def packed(self, keep_BT: Tensor, x_BTD: Tensor) -> tuple[Packing | None, Tensor, Tensor]:
-        """What packs `x_BTD`, the packed tokens, and where attention sees real ones; on a processor in training only.
-
-        A GPU would have to wait for the number of tokens.
-        """
-        if not self.training or keep_BT.device.type != "cpu":
+        """What packs `x_BTD`, the packed tokens, and where attention sees real ones; all as it is the other ways."""
+        if self.way(keep_BT.device) is not Way.PACKED:
             return None, x_BTD, keep_BT
         packing = Packing(keep_BT)
         return packing, packing.pack(x_BTD), packing.keep_BL
+
+    def hidden(self, keep_BS: Tensor, dtype: torch.dtype) -> Tensor:
+        """What hides the source's padding. For fused kernels its rows begin at multiples of eight numbers.
+
+        They are always longer than what is seen of them, or programs would be compiled twice: for rows with gaps
+        between them, and for rows without.
+        """
+        if self.way(keep_BS.device) is not Way.FUSED:
+            return hide(keep_BS[:, None, None], dtype)
+        length = keep_BS.size(1)
+        return hide(nn.functional.pad(keep_BS, (0, ALIGNED - length % ALIGNED))[:, None, None], dtype)[..., :length]
 
     def start(self, memory: Tensor, keep_BS: Tensor, beams: int = 1) -> State:
         """The source's keys and values for every decoder layer, and an empty past."""

@@ -137,7 +137,7 @@ STAGES = {
             ("model", "train", "seed", "languages", "preprocess.normalization", "preprocess.moses"),
             "bpe",
             ("checkpoints",),
-            ignores=("model.preset", "train.device", "train.threads"),
+            ignores=("model.preset", "train.device", "train.compile", "train.threads"),
             resumes=True,
             joint=True,
             with_context=("preprocess.context_sentences",),

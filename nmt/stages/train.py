@@ -52,6 +52,7 @@ def run(recipe: Recipe, run: RunFolder, ranks: Ranks | None = None) -> Iterator[
     from nmt.train.fit import fit
     from nmt.train.freeze import freeze
     from nmt.train.journal import Journal
+    from nmt.train.kernels import attention_kernels
     from nmt.train.ranks import Ranks
     from nmt.train.signals import stop_on_signals
     from nmt.train.store import Helper, Store
@@ -99,6 +100,11 @@ def run(recipe: Recipe, run: RunFolder, ranks: Ranks | None = None) -> Iterator[
     if not ranks.spreads:
         model.to(device)
     ranks.spread(model)
+    if recipe.train.compile:
+        from nmt.train.compiled import compile_layers
+
+        yield Notice("layers are compiled when they are first needed; the first updates take minutes")
+        compile_layers(model)
     optimizer = recipe.train.optimizer.build(model, precision)
     torch.manual_seed(derive(recipe.seed, "dropout"))
 
@@ -127,6 +133,7 @@ def run(recipe: Recipe, run: RunFolder, ranks: Ranks | None = None) -> Iterator[
     order_of = partial(batch_order, recipe, run)
     with (
         stop_on_signals() as should_stop,
+        attention_kernels(device),
         sampled(recipe, run, pairs, order_of, (source, target), ranks) as pairs_drawn,
     ):
         for event in fit(
@@ -260,7 +267,8 @@ def describe(recipe: Recipe, run: RunFolder, files: dict[str, Path], sizes: tupl
 
 def _untold(recipe: Recipe) -> dict[str, Any]:
     """What of the recipe a fingerprint leaves out: keys of later versions too, where they change nothing."""
-    later = {} if recipe.preprocess.context_sentences else {"preprocess": {"context_sentences"}}
+    later: dict[str, Any] = {} if recipe.preprocess.context_sentences else {"preprocess": {"context_sentences"}}
+    later |= {} if recipe.train.compile else {"train": {"compile"}}
     return {"name": True, "data": True, **later}
 
 

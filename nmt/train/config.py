@@ -215,6 +215,8 @@ class TrainConfig(BatchConfig):
     processor or GPU has instructions for it."""
     device: str = Field("auto", pattern=r"^(auto|cpu|cuda(:\d+)?)$")
     """auto takes the GPU where there is one."""
+    compile: bool = False
+    """Compile the layers by torch.compile, which takes minutes at the start: for long trainings on a GPU."""
     threads: int | None = Field(None, ge=1)
     """CPU threads; by default torch's own choice. Bit-exact repetition needs the same number."""
     validate_every: Count = Field(1000, ge=1)
@@ -268,6 +270,12 @@ class TrainConfig(BatchConfig):
             raise ValueError(f"schedule kind {self.schedule.kind!r} falls towards the last update; set steps")
         if self.guided_alignment and self.guided_alignment.units == "pieces" and self.subword_dropout:
             raise ValueError('guided_alignment links pieces, which subword_dropout changes; units = "words" does not')
+        if self.compile and self.guided_alignment:
+            raise ValueError(
+                "compiled layers do not tell the attention that guided_alignment needs; set compile = false"
+            )
+        if self.compile and self.sharding == "full":
+            raise ValueError("layers that sharding = full spreads over processes are not compiled; set compile = false")
         if self.sharding == "full" and self.batch_tokens == "auto":
             raise ValueError("batch_tokens = auto measures a whole model; with sharding = full, set a number")
         if self.sharding == "full" and self.optimizer.kind == "muon":

@@ -16,6 +16,7 @@ from nmt.train.coins import toss
 from nmt.train.data import Pairs
 from nmt.train.ema import Ema
 from nmt.train.events import Halved, Saved, Skipped, Step, Stopped, Validation
+from nmt.train.loader import Loader
 from nmt.train.ranks import Ranks
 from nmt.train.room import Room
 from nmt.train.rules import Rules
@@ -40,17 +41,20 @@ def fit(
     clock: Callable[[], float] = time.monotonic,
     ranks: Ranks = ALONE,
     ema: Ema | None = None,
+    ahead: bool | None = None,
 ) -> Iterator[Event]:
     """Train `model` from `state` until one of the rules ends it, yielding what happens.
 
     Whatever is due after an update is done before the next is taken, so a run that was cut off anywhere goes on as if
     it had not been. The last update is always saved, and validated unless `should_stop` gave a reason to end now.
     All `ranks` run this side by side and decide alike; only rank 0 has a `store`, and `evaluate` tells all the same.
-    `ema` follows the weights; `store` and `evaluate` know of it by themselves.
+    `ema` follows the weights; `store` and `evaluate` know of it by themselves. The next update's batches are read
+    `ahead`, in a thread, by default where the model is on a GPU.
     Raises TrainingError after too many updates in a row that aren't finite, and OutputError when a save fails.
     """
     begun, saved, room = clock() - state.elapsed, state.step, Room()
-    layers = list(layers_left_out(model))
+    layers, on_gpu = list(layers_left_out(model)), model.output_weight_VD.device.type == "cuda"
+    loader = Loader(data.load, ranks.share, ahead=on_gpu if ahead is None else ahead, pinned=on_gpu)
     while True:
         state.elapsed, asked = ranks.agree(clock() - begun, should_stop())
         over = rules.over(state)
@@ -79,7 +83,7 @@ def fit(
         rows, rate = updates[state.place], schedule(state.step - state.skipped + 1)
         where, place, start = (state.step + 1, state.epoch + 1), state.update, clock()
         with ranks.at(*where, rows):
-            batches = [data.load(some) for some in ranks.share(rows)]
+            batches = loader.take(updates, state.place)
             ranks.draw(state.step)
             toss(layers, rules.seed, state.step)
             outcome = learn(model, optimizer, batches, rate=rate, rules=rules, pad=data.pad, ranks=ranks, room=room)

@@ -42,7 +42,8 @@ class AlignedBatch(Batch):
     def to(self, device: torch.device | str) -> AlignedBatch:
         """The same batch on `device`."""
         plain = super().to(device)
-        return AlignedBatch(**_values(plain), links_L3=self.links_L3.to(device), share_L=self.share_L.to(device))
+        links_L3, share_L = (tensor.to(device, non_blocking=True) for tensor in (self.links_L3, self.share_L))
+        return AlignedBatch(**_values(plain), links_L3=links_L3, share_L=share_L)
 
     def _rows(self, rows: slice, pad: int) -> AlignedBatch:
         first, end, _ = rows.indices(len(self.src_BS))

@@ -21,6 +21,7 @@ from torch.autograd.function import once_differentiable
 
 from nmt.batches.batch import Batch
 from nmt.model.seq2seq import Seq2Seq
+from nmt.model.ways import Way
 
 CHUNK = 512  # tokens whose logits are held at once on a CPU: more leave its caches, fewer make slower products
 GPU_CHUNK = 2048  # a GPU wants larger matrices, but has no memory to waste
@@ -35,20 +36,43 @@ def smoothed_loss(logits_NV: Tensor, target_N: Tensor, smoothing: float, pad: in
 
 
 def sequence_loss(
-    x_BTD: Tensor, weight_VD: Tensor, out_BT: Tensor, *, smoothing: float, pad: int, chunk: int | None = None
+    x_BTD: Tensor,
+    weight_VD: Tensor,
+    out_BT: Tensor,
+    *,
+    smoothing: float,
+    pad: int,
+    chunk: int | None = None,
+    tokens: int | None = None,
 ) -> tuple[Tensor, Tensor]:
     """The summed loss of decoder states against labels, and the summed −log p of the labels, which has no gradient.
 
     Logits are made `chunk` tokens at a time and never kept: their gradient is known in the same pass. Padding costs
-    nothing, for only real tokens are projected. Under autocast the matrix products take its type, the rest float32.
+    nothing, for only real tokens are projected; see `real_places` for `tokens`, their number.
+    Under autocast the matrix products take its type, the rest float32.
     """
-    real_N = (out_BT.flatten() != pad).nonzero().squeeze(1)
+    real_N = real_places(out_BT, pad, tokens)
     x_ND = x_BTD.flatten(0, 1).index_select(0, real_N)
     target_N = out_BT.flatten().index_select(0, real_N)
     chunk = chunk or (GPU_CHUNK if x_ND.is_cuda else CHUNK)
     learning = torch.is_grad_enabled()
     loss, nll = _ChunkedLoss.apply(x_ND, weight_VD, target_N, smoothing, chunk, learning)
     return loss, nll
+
+
+def real_places(out_BT: Tensor, pad: int, tokens: int | None = None) -> Tensor:
+    """Where in the flattened labels there is no padding, in order.
+
+    Where `tokens` says how many they are, nothing waits for a device to tell: sorting sees to their order.
+    """
+    if tokens is None:
+        return (out_BT.flatten() != pad).nonzero().squeeze(1)
+    return (out_BT.flatten() == pad).byte().argsort(stable=True)[:tokens]
+
+
+def tokens_told(model: Seq2Seq, batch: Batch) -> int | None:
+    """The batch's number of labels, if waiting for a device to count them would be slower."""
+    return batch.tokens if model.way(batch.out_BT.device) is Way.FUSED else None
 
 
 class Objective(nn.Module):
@@ -61,7 +85,14 @@ class Objective(nn.Module):
     def forward(self, batch: Batch, smoothing: float, pad: int) -> tuple[Tensor, Tensor]:
         """The summed loss and the summed −log p of the batch's labels: see sequence_loss."""
         x_BTD = self.model(batch.src_BS, batch.keep_BS, batch.tgt_BT)
-        return sequence_loss(x_BTD, self.model.output_weight_VD, batch.out_BT, smoothing=smoothing, pad=pad)
+        return sequence_loss(
+            x_BTD,
+            self.model.output_weight_VD,
+            batch.out_BT,
+            smoothing=smoothing,
+            pad=pad,
+            tokens=tokens_told(self.model, batch),
+        )
 
 
 class _ChunkedLoss(torch.autograd.Function):

@@ -22,6 +22,7 @@ from torch.autograd.function import once_differentiable
 
 from nmt.batches.batch import Batch
 from nmt.model.seq2seq import Seq2Seq
+from nmt.train.loss import real_places, tokens_told
 
 CHUNK = 128  # tokens whose logits, those of both passes, are held at once on a CPU
 GPU_CHUNK = 1024
@@ -39,8 +40,15 @@ class RDropObjective(nn.Module):
         """The summed loss, and the summed −log p of the labels, the mean of both passes: see `rdrop_loss`."""
         src_2BS, keep_2BS, tgt_2BT = (torch.cat((t, t)) for t in (batch.src_BS, batch.keep_BS, batch.tgt_BT))
         x_2BTD = self.model(src_2BS, keep_2BS, tgt_2BT).unflatten(0, (2, -1))
-        weight_VD = self.model.output_weight_VD
-        return rdrop_loss(x_2BTD, weight_VD, batch.out_BT, alpha=self.alpha, smoothing=smoothing, pad=pad)
+        return rdrop_loss(
+            x_2BTD,
+            self.model.output_weight_VD,
+            batch.out_BT,
+            alpha=self.alpha,
+            smoothing=smoothing,
+            pad=pad,
+            tokens=tokens_told(self.model, batch),
+        )
 
 
 def rdrop_loss(
@@ -52,13 +60,14 @@ def rdrop_loss(
     smoothing: float,
     pad: int,
     chunk: int | None = None,
+    tokens: int | None = None,
 ) -> tuple[Tensor, Tensor]:
     """½·(CE(p) + CE(q)) + α/4·(KL(p‖q) + KL(q‖p)), summed over tokens, of two passes' decoder states.
 
     Also the summed −log p of the labels, the mean of both passes, which has no gradient. Logits are made `chunk`
     tokens at a time and never kept: their gradient is known in the same pass.
     """
-    real_N = (out_BT.flatten() != pad).nonzero().squeeze(1)
+    real_N = real_places(out_BT, pad, tokens)
     x_2ND = x_2BTD.flatten(1, 2).index_select(1, real_N)
     target_N = out_BT.flatten().index_select(0, real_N)
     chunk = chunk or (GPU_CHUNK if x_2ND.is_cuda else CHUNK)

@@ -36,6 +36,7 @@ FREE = (  # when training ends, what it reports and keeps, where it runs: not wo
     "train.valid_lines",
     "train.max_bad_steps",
     "train.device",
+    "train.compile",
     "train.threads",
     "train.guided_alignment.path",
     "train.wait_minutes",

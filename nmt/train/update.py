@@ -62,7 +62,8 @@ def learn(
         sums, unfit = add_up(model, room.cut(batches, pad), tokens=tokens, rules=rules, pad=pad, ranks=ranks)
         parameters = [p for p in model.parameters() if p.grad is not None]
         norm = get_total_norm([p.grad for p in parameters if p.grad is not None])
-        totals = ranks.sum(torch.cat((sums, sums.new_tensor([unfit is not None]), whole(norm).to(sums)[None]))).tolist()
+        halt = sums.new_full((1,), unfit is not None)  # filled there; numbers of a list would be waited for
+        totals = ranks.sum(torch.cat((sums, halt, whole(norm).to(sums)[None]))).tolist()  # the one wait of an update
         if not totals[2]:
             break
         optimizer.zero_grad(set_to_none=True)

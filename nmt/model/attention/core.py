@@ -1,6 +1,6 @@
 """Multi-head attention (Vaswani et al. 2017, §3.2).
 
-B batch · Q queries · K keys · D width · H heads · E width of a head · 1 broadcast
+B batch · Q queries · K keys · D width · H heads · E width of a head · T tokens · 1 broadcast
 """
 
 from __future__ import annotations
@@ -25,11 +25,16 @@ def hide(keep: Tensor, dtype: torch.dtype) -> Tensor:
     return torch.zeros_like(keep, dtype=dtype).masked_fill_(~keep, MASKED)
 
 
+def past(length: int, device: torch.device) -> Tensor:
+    """keep_11TT: every token itself and those before it."""
+    return torch.ones(length, length, dtype=torch.bool, device=device).tril()[None, None]
+
+
 class Attention(nn.Module):
     """Project, weigh keys by queries, mix values, merge heads. Keeps no cache: that is `remember`'s caller's.
 
-    A kind of attention overrides `weights`, `mix` or `merge`. `bias_B1QK` is what `hide` made of the mask; None
-    where every key may be attended. `dropout` is that of the weights.
+    A kind of attention overrides `weights`, `mix`, `mix_past` or `merge`. `bias_B1QK` is what `hide` made of the mask;
+    None where every key may be attended. `dropout` is that of the weights.
     """
 
     def __init__(
@@ -68,6 +73,13 @@ class Attention(nn.Module):
         bias_BHQK = self.biased(q_BHQE, k_BHKE.size(2), bias_B1QK)
         return self.merge(queries.together(self.mix(q_BHQE, k_BHKE, v_BHKE, bias_BHQK)), x_BQD)
 
+    def causal(self, x_BTD: Tensor) -> Tensor:
+        """Self-attention in which every token sees itself and those before it."""
+        q_BHTE = self.position.rotate(self.split(self.query(x_BTD)))
+        k_BHTE, v_BHTE = self.remember(x_BTD)
+        mixed_BHTE = self.mix_past(q_BHTE, k_BHTE, v_BHTE, self.position.bias(q_BHTE, q_BHTE.size(2)))
+        return self.merge(mixed_BHTE.transpose(1, 2).flatten(2), x_BTD)
+
     def project(self, x_ND: Tensor, packing: Packing, *projections: Linear) -> tuple[Tensor, ...]:
         """What several matrices of one shape make of `x_ND`, in one product, as BHTE each."""
         if len({projection.out_features for projection in projections}) > 1:
@@ -105,6 +117,11 @@ class Attention(nn.Module):
         """The values, mixed by the weights."""
         weights_BHQK = self.weights(q_BHQE, k_BHKE, bias_BHQK)
         return self.dropout(weights_BHQK) @ v_BHKE
+
+    def mix_past(self, q_BHTE: Tensor, k_BHTE: Tensor, v_BHTE: Tensor, bias_BHTT: Tensor | None) -> Tensor:
+        """As `mix`, each token taking nothing of those after it."""
+        future_11TT = hide(past(q_BHTE.size(2), q_BHTE.device), q_BHTE.dtype)
+        return self.mix(q_BHTE, k_BHTE, v_BHTE, future_11TT if bias_BHTT is None else bias_BHTT + future_11TT)
 
     def merge(self, heads: Tensor, x: Tensor) -> Tensor:
         """The heads of each token, side by side, projected back to the model's width D.

@@ -1,6 +1,6 @@
 """Scaled dot-product attention by torch's fused kernel wherever that is faster.
 
-B batch · H heads · Q queries · K keys · E width of a head
+B batch · H heads · Q queries · K keys · E width of a head · T tokens
 """
 
 from __future__ import annotations
@@ -31,5 +31,14 @@ class DotAttention(Attention):
     def fused(self, q_BHQE: Tensor, k_BHKE: Tensor, v_BHKE: Tensor, bias_BHQK: Tensor | None) -> Tensor:
         """The same in one kernel, which wants the bias in the type of the queries."""
         bias = None if bias_BHQK is None else bias_BHQK.to(q_BHQE.dtype)
-        dropout = self.dropout.p if self.training else 0.0
-        return scaled_dot_product_attention(q_BHQE, k_BHKE, v_BHKE, bias, dropout)
+        return scaled_dot_product_attention(q_BHQE, k_BHKE, v_BHKE, bias, self._share_dropped())
+
+    def mix_past(self, q_BHTE: Tensor, k_BHTE: Tensor, v_BHTE: Tensor, bias_BHTT: Tensor | None) -> Tensor:
+        """In one kernel, which knows without a mask what lies in the future."""
+        if bias_BHTT is not None:
+            return super().mix_past(q_BHTE, k_BHTE, v_BHTE, bias_BHTT)
+        dropout = self._share_dropped()
+        return scaled_dot_product_attention(q_BHTE, k_BHTE, v_BHTE, dropout_p=dropout, is_causal=True)
+
+    def _share_dropped(self) -> float:
+        return self.dropout.p if self.training else 0.0
