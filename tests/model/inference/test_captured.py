@@ -11,7 +11,9 @@ from model.cases import BOS, MODELS, TARGET_SIZE, build, name, pairs
 from torch import Tensor
 from torch.testing import assert_close
 
+from nmt.errors import SettingsError
 from nmt.model.config import TransformerConfig
+from nmt.model.inference.build import Engine, form_of
 from nmt.model.inference.captured import CapturedTransformer
 from nmt.model.inference.frames import size
 from nmt.model.seq2seq import Seq2Seq
@@ -129,6 +131,14 @@ def test_a_search_that_another_one_has_ended_is_refused() -> None:
     form.step(new, torch.tensor([BOS] * 3))
     with pytest.raises(RuntimeError, match="another search has begun"):
         form.step(old, torch.tensor([BOS] * 3))
+
+
+def test_a_gpu_gets_the_captured_form_of_models_that_no_longer_learn() -> None:
+    model, cuda = formed()[0], torch.device("cuda")
+    assert form_of(model, cuda, learning=False) is CapturedTransformer
+    assert form_of(model, cuda, learning=True) is None
+    with pytest.raises(SettingsError, match="'float16' is for GPUs only"):
+        Engine(model, torch.device("cpu"))("float16")
 
 
 def test_few_sizes_serve_all_lengths() -> None:
