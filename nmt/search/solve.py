@@ -128,7 +128,7 @@ class Solver:
             rows = wanted if sampled else width or settings.beam
             widest = max(_LOGITS // (rows * len(self.target)), 1)
             if isinstance(stepper, CapturedTransformer):
-                widest = min(widest, stepper.slots(rows))
+                widest = stepper.slots(rows)  # whose memory is there already
             elif self.device.type == "cpu":
                 widest = min(widest, max(_ROWS // rows, 1), _fair(len(alike), settings.workers))
             widest = min(widest, settings.batch_lines or widest)

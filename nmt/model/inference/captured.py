@@ -37,9 +37,9 @@ class CapturedTransformer:
     It serves one search at a time: `start` ends the search before, and a step uses up the state that it is given.
     """
 
-    def __init__(self, model: Transformer, arithmetic: str, rows: int = ROWS) -> None:
+    def __init__(self, model: Transformer, arithmetic: str, rows: int | None = None) -> None:
         self.fixed = FixedTransformer(model, getattr(torch, arithmetic))
-        self.graphs, self.rows = Graphs(self.fixed.device), rows
+        self.graphs, self.rows = Graphs(self.fixed.device), rows or ROWS
         self.made: dict[Hashable, Any] = {}
         self.turn = 0
         self.source: Source

@@ -7,7 +7,9 @@ T places · 1 broadcast
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import torch
 from torch import Tensor, nn
@@ -26,6 +28,7 @@ from nmt.model.transformer import Side, Transformer
 
 POSITIONS = (Position, Sinusoidal, Learned, Rotary)
 _KERNELS = [SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]  # both take any bias
+_CHOOSING = threading.RLock()  # the choice is one of all threads
 
 
 class FixedTransformer:
@@ -61,8 +64,9 @@ class FixedTransformer:
         bias_S11L = hide(keep_SL[:, None, None], self.dtype)
         x_SLD = self.encoder_side(src_SL, self.encoder_side.codes(length)[:length])
         turn = self.encoder_side.turns(length)
-        for layer in self.encoder:
-            x_SLD = layer(x_SLD, bias_S11L, turn)
+        with _kernels(self.device):
+            for layer in self.encoder:
+                x_SLD = layer(x_SLD, bias_S11L, turn)
         return self.encoder_norm(x_SLD)
 
     def remembered(self, memory_SLD: Tensor) -> Tensor:
@@ -82,8 +86,7 @@ class FixedTransformer:
         turn = None if turns_2TE is None else turns_2TE.index_select(1, rows.place_1)
         x_SPD = self.decoder_side(rows.token_SP, codes_TD.index_select(0, rows.place_1))
         caches, memories = past.cache_N2SHUE.unbind(), source.memory_N2SHLE.unbind()
-        # the choice is one of all threads, hence made only while a step is captured, which one does at a time
-        with sdpa_kernel(_KERNELS) if self.device.type == "cuda" else nullcontext():
+        with _kernels(self.device):
             for layer, cache, memory in zip(self.decoder, caches, memories, strict=True):
                 x_SPD = layer(x_SPD, turn, spot_P, cache, hidden_S1PU, memory, source.bias_S11L)
         self._project(self.decoder_norm(x_SPD).flatten(0, 1), rows.logits_RV)
@@ -94,6 +97,16 @@ class FixedTransformer:
             torch.mm(x_RD, self.output_VD.T, out_dtype=torch.float32, out=logits_RV)
         else:
             torch.mm(x_RD, self.output_VD.T, out=logits_RV)
+
+
+@contextmanager
+def _kernels(device: torch.device) -> Iterator[None]:
+    """Attention on a GPU by kernels whose sums depend on nothing but a query's own keys, as long as shapes stay."""
+    if device.type != "cuda":
+        yield
+        return
+    with _CHOOSING, sdpa_kernel(_KERNELS):
+        yield
 
 
 def _makes_float32(weight_VD: Tensor) -> bool:
