@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from model.recorded import Recorded
 from search.models import sentences, translator
 
 from nmt.errors import SettingsError
@@ -23,11 +24,12 @@ CPU = torch.device("cpu")
 
 
 class Captured(Solver):
-    """A solver whose model has the form that it has on a GPU."""
+    """A solver whose model has the form that it has on a GPU, captured works being recorded and replayed."""
 
     @cached_property
     def engine(self) -> Any:
         form = CapturedTransformer(self.model, "float32", rows=24)  # type: ignore[arg-type]
+        form.graphs = Recorded()
         return lambda precision: form
 
 

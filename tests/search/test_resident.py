@@ -9,6 +9,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from model.recorded import Recorded
 from search.models import random_model
 from search.tables import BOS, EOS, PAD, UNK
 from torch import Tensor
@@ -24,8 +25,13 @@ PENALTIES = ["none", "gnmt:0.6", "average:1", "average:-0.5", "gnmt:2"]
 
 @cache
 def formed(size: int) -> CapturedTransformer:
-    """The form of a model of so many tokens: made once, so that searches follow each other in the same memory."""
-    return CapturedTransformer(random_model(size), "float32", rows=12)  # type: ignore[arg-type]
+    """The form of a model of so many tokens: made once, so that searches follow each other in the same memory.
+
+    All that a GPU captures is recorded and replayed.
+    """
+    form = CapturedTransformer(random_model(size), "float32", rows=12)  # type: ignore[arg-type]
+    form.graphs = Recorded()
+    return form
 
 
 def sources(count: int, size: int, seed: int) -> tuple[Tensor, Tensor]:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 from model.cases import BOS, MODELS, TARGET_SIZE, build, name, pairs
+from model.recorded import Recorded
 from torch import Tensor
 from torch.testing import assert_close
 
@@ -23,10 +24,12 @@ _close: Any = {"atol": 1e-4, "rtol": 1e-4}
 
 
 def formed(config: Any = MODELS[0], rows: int = 12) -> tuple[Seq2Seq, CapturedTransformer]:
-    """The model in float32 and its form, of few slots."""
+    """The model in float32 and its form, of few slots, whose steps are recorded and replayed as on a GPU."""
     model: Any = build(config).float()
     assert CapturedTransformer.fits(model)
-    return model, CapturedTransformer(model, "float32", rows)
+    form = CapturedTransformer(model, "float32", rows)
+    form.graphs = Recorded()
+    return model, form
 
 
 @every_model
@@ -59,6 +62,7 @@ def test_steps_are_those_without_a_cache_whatever_is_reordered_and_whoever_leave
         state, beams = replace(state.reorder(parents_R), beams=3), 3
         last_R1 = torch.randint(4, TARGET_SIZE, (len(parents_R), 1), generator=generator)
         tgt_RT = torch.cat([tgt_RT[parents_R], last_R1], 1)
+    assert form.graphs.count == 3  # type: ignore[attr-defined]  # one hypothesis; three; three and more than 16 steps
 
 
 @torch.inference_mode()
