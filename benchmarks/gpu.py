@@ -164,6 +164,9 @@ def speed(
         "first_seconds": round(took[0], 2),
         "peak_mib": round(torch.cuda.max_memory_allocated() / 2**20) if cuda else None,
     }
+    form = translator.solver.engine(precision)
+    if isinstance(form, CapturedTransformer):
+        result["captured"] = form.graphs.captures
     return result | alone(translator, lines[: options.single], found, settings), [one.text for one in found]
 
 

@@ -64,14 +64,10 @@ class Recorded(Graphs):
         super().__init__(torch.device("cpu"))
         self.captures, self.count = True, 0
 
-    def captured(self, work: Callable[[], None], changes: Sequence[Tensor]) -> Any:
-        """As of Graphs."""
-        before = [tensor.clone() for tensor in changes]
+    def _capture(self, work: Callable[[], None]) -> Any:
         work()  # warming up must leave nothing behind
         work()
         with Recorder() as recorder:
             work()
-        for tensor, old in zip(changes, before, strict=True):
-            tensor.copy_(old)
         self.count += 1
         return Graph(recorder.calls)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -102,3 +103,27 @@ def test_copies_of_a_solver_share_the_batches(both: tuple[Translator, Translator
     assert met <= {0, 1} and turns.free.qsize() == 2
     next(solver.model.parameters()).mul_(1.0)
     assert crew.on(solver, [CPU, torch.device("cpu", 0)])[1] is not team[1]
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("precision", ["float32", "bfloat16", "float16"])
+@pytest.mark.parametrize("beam", [1, 4])
+def test_on_a_gpu_no_line_depends_on_its_batch(vocabulary_path: Path, precision: str, beam: int) -> None:
+    if not torch.cuda.is_available():
+        pytest.skip("needs a GPU")
+    model, lines = translator(vocabulary_path), sentences(40, 20, seed=8)
+    expected = model.translate(lines, beam=beam)
+    on_gpu = Translator(
+        copy.deepcopy(model.model),
+        model.source_vocabulary,
+        model.target_vocabulary,
+        model.source_cleaner,
+        model.target_cleaner,
+        max_source_tokens=64,
+        settings=model.settings,
+        device="cuda",
+    )
+    found = on_gpu.translate(lines, beam=beam, precision=precision)
+    assert isinstance(on_gpu.solver.engine.made, CapturedTransformer)
+    assert [on_gpu.translate([line], beam=beam, precision=precision)[0] for line in lines] == found
+    assert sum(a == b for a, b in zip(found, expected, strict=True)) >= (38 if precision == "float32" else 20)

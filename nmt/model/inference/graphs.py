@@ -5,12 +5,14 @@ A step of a decoder is some hundred small operations, which a GPU ends sooner th
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
 
+_log = logging.getLogger(__name__)
 _ONE_AT_A_TIME = threading.Lock()  # captures, on whatever device
 _WARM_UP = 3  # runs before a capture, as torch's documentation asks: libraries prepare themselves in them
 
@@ -27,12 +29,12 @@ class Replay:
 
     def __call__(self) -> None:
         """Do the work once."""
-        if not self.graphs.captures:
-            self.work()
-            return
-        if self.graph is None:
+        if self.graph is None and self.graphs.captures:
             self.graph = self.graphs.captured(self.work, self.changes)
-        self.graph.replay()
+        if self.graph is None:
+            self.work()
+        else:
+            self.graph.replay()
 
 
 class Graphs:
@@ -51,10 +53,27 @@ class Graphs:
         """`work`, to be captured; `changes` are the tensors that make it another work when it is done again."""
         return Replay(self, work, changes)
 
-    def captured(self, work: Callable[[], None], changes: Sequence[Tensor]) -> torch.cuda.CUDAGraph:
-        """The graph of `work`, which has not been done yet when this returns."""
-        with _ONE_AT_A_TIME, torch.cuda.device(self.device):
-            before = [tensor.clone() for tensor in changes]
+    def captured(self, work: Callable[[], None], changes: Sequence[Tensor]) -> torch.cuda.CUDAGraph | None:
+        """The graph of `work`, which has not been done yet when this returns; None where it can't be captured.
+
+        Then nothing more is captured on this device: everything simply runs, and a warning says so.
+        """
+        before = [tensor.clone() for tensor in changes]
+        graph = None
+        try:
+            with _ONE_AT_A_TIME:
+                graph = self._capture(work)
+        except torch.OutOfMemoryError:
+            raise
+        except RuntimeError as error:
+            self.captures = False
+            _log.warning("steps are not captured on %s, which makes them slower: %s", self.device, error)
+        for tensor, old in zip(changes, before, strict=True):
+            tensor.copy_(old)
+        return graph
+
+    def _capture(self, work: Callable[[], None]) -> torch.cuda.CUDAGraph:
+        with torch.cuda.device(self.device):
             current = torch.cuda.current_stream(self.device)
             self.stream.wait_stream(current)
             with torch.cuda.stream(self.stream):
@@ -64,6 +83,4 @@ class Graphs:
             graph = torch.cuda.CUDAGraph()
             with torch.cuda.graph(graph, pool=self.pool, stream=self.stream, capture_error_mode="thread_local"):
                 work()
-            for tensor, old in zip(changes, before, strict=True):
-                tensor.copy_(old)
         return graph

@@ -149,6 +149,27 @@ def test_few_sizes_serve_all_lengths() -> None:
     assert [size(length) for length in (1, 16, 17, 32, 33, 1000)] == [16, 16, 32, 32, 64, 1024]
 
 
+@torch.inference_mode()
+def test_what_cannot_be_captured_simply_runs_and_says_so(caplog: pytest.LogCaptureFixture) -> None:
+    class Unable(Recorded):
+        def _capture(self, work: Any) -> Any:
+            work()
+            raise RuntimeError("operation not permitted")
+
+    (_, form), batch = formed(), pairs()
+    last_TR, found = torch.randint(4, TARGET_SIZE, (4, 3), generator=torch.Generator().manual_seed(4)), []
+    for graphs in (Recorded(), Unable()):
+        form.graphs, form.made = graphs, {}
+        state: Any = form.start(form.encode(batch.src_BS, batch.keep_BS), batch.keep_BS)
+        for last_R in last_TR:
+            logits_RV, state = form.step(state, last_R)
+        found.append(logits_RV)
+    assert torch.equal(*found) and not graphs.captures
+    assert [record.getMessage() for record in caplog.records] == [
+        "steps are not captured on cpu, which makes them slower: operation not permitted"
+    ]
+
+
 @pytest.mark.gpu
 @pytest.mark.parametrize("arithmetic", ["float32", "bfloat16", "float16"])
 @torch.inference_mode()
