@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -111,7 +112,8 @@ class Solver:
 
     def _jobs(self, parts: Iterable[Part], n_best: int, settings: ControlConfig, stepper: Stepper) -> Iterator[_Job]:
         """The batches, longest first within each kind; sources of different numbers of places may be kept apart."""
-        apart = self._apart(stepper)
+        apart, captured = self._apart(stepper), isinstance(stepper, CapturedTransformer)
+        budget = sys.maxsize if captured else settings.batch_tokens  # static memory holds all slots in any case
         kinds: dict[tuple[bool, int, int, int, bool, int], list[Part]] = {}
         for part in sorted(parts, key=lambda part: -len(part.ids)):
             groups = part.settings.beam_groups if part.settings.diversity else 1
@@ -132,7 +134,7 @@ class Solver:
             elif self.device.type == "cpu":
                 widest = min(widest, max(_ROWS // rows, 1), _fair(len(alike), settings.workers))
             widest = min(widest, settings.batch_lines or widest)
-            for batch in batches(alike, lambda part: len(part.ids) + 1, settings.batch_tokens, widest):
+            for batch in batches(alike, lambda part: len(part.ids) + 1, budget, widest):
                 yield _Job(batch, sampled, width, groups, wanted)
 
     def look(self, parts: Sequence[Part], count: int, settings: SearchConfig) -> None:

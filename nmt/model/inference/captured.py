@@ -27,6 +27,8 @@ from nmt.model.transformer import Transformer
 
 ROWS = 512
 """Hypotheses of a batch: fewer make a step hardly faster on a large GPU, whose time goes into beginning operations."""
+FEWER_ROWS, LITTLE_MEMORY = 128, 15 << 30
+"""The same on GPUs with less memory than so many bytes."""
 _BLOCK = 4096  # source tokens that are encoded together, always as many
 T = TypeVar("T")
 
@@ -39,7 +41,7 @@ class CapturedTransformer:
 
     def __init__(self, model: Transformer, arithmetic: str, rows: int | None = None) -> None:
         self.fixed = FixedTransformer(model, getattr(torch, arithmetic))
-        self.graphs, self.rows = Graphs(self.fixed.device), rows or ROWS
+        self.graphs, self.rows = Graphs(self.fixed.device), rows or rows_of_device(self.fixed.device)
         self.made: dict[Hashable, Any] = {}
         self.turn = 0
         self.source: Source
@@ -155,6 +157,13 @@ class CapturedTransformer:
         """Memory for pasts of this size."""
         shape = self.fixed.layers, 2, slots, self.fixed.heads, steps, beams, self.fixed.head_width
         return self.once(("past", slots, beams, steps), lambda: Past(shape, self.fixed.dtype, self.fixed.device))
+
+
+def rows_of_device(device: torch.device) -> int:
+    """The hypotheses of a batch: always as many on one GPU, so that no translation depends on what else it is doing."""
+    if device.type == "cuda" and torch.cuda.get_device_properties(device).total_memory < LITTLE_MEMORY:
+        return FEWER_ROWS
+    return ROWS
 
 
 @dataclass(frozen=True)
