@@ -2,6 +2,8 @@
 
 Every precision is measured, and CTranslate2 with the same weights where it is installed: all in turn, again and again,
 so that a change of the machine's speed meets all alike. The median of the repeats is told.
+
+With --device cuda, or with --preset, see gpu.py: neither a model nor text is needed, nor anybody who looks on.
 """
 
 from __future__ import annotations
@@ -28,12 +30,12 @@ MODES = {"beam 4": (4, False), "greedy": (1, False), "one at a time": (4, True)}
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("model", type=Path, help="a run folder, a checkpoint or a model folder")
-    parser.add_argument("input", type=Path, help="raw source text")
-    parser.add_argument("--lines", type=int, default=1000, help="at most so many lines (default 1000)")
+    parser.add_argument("model", type=Path, nargs="?", help="a run folder, a checkpoint or a model folder")
+    parser.add_argument("input", type=Path, nargs="?", help="raw source text")
+    parser.add_argument("--lines", type=int, help="at most so many lines (default 1000, on a GPU 4096)")
     parser.add_argument("--single", type=int, default=50, help="lines translated one at a time (default 50)")
     parser.add_argument("--repeats", type=int, default=3, help="the median of so many is told (default 3)")
-    parser.add_argument("--precision", nargs="+", default=["float32", "bfloat16", "int8"])
+    parser.add_argument("--precision", nargs="+", help="default float32, bfloat16, int8; on a GPU float16, not int8")
     parser.add_argument("--mode", nargs="+", choices=MODES, default=list(MODES))
     parser.add_argument("--batch-tokens", type=parse_count)
     parser.add_argument("--device", default="auto")
@@ -41,7 +43,22 @@ def main() -> None:
     parser.add_argument("--workers", type=int)
     parser.add_argument("--alone", action="store_true", help="measure no other program")
     parser.add_argument("--save", action="store_true", help="keep the result in benchmarks/results")
+    on_gpu = parser.add_argument_group("on a GPU, or with --preset")
+    on_gpu.add_argument("--preset", nargs="+", help="random models (default small and base-2017 if no model is named)")
+    on_gpu.add_argument("--pieces", type=parse_count, help="size of their vocabulary (default 8k or 32k)")
+    on_gpu.add_argument("--rows", type=int, nargs="+", default=[256, 512, 1024, 2048], help="hypotheses of a batch")
+    on_gpu.add_argument("--plain", action="store_true", help="measure the model without captured steps too")
     options = parser.parse_args()
+    if options.preset or options.device.startswith("cuda"):
+        import gpu
+
+        options.preset = options.preset or ([] if options.model else ["small", "base-2017"])
+        options.precision = options.precision or ["bfloat16", "float16", "float32"]
+        options.lines = options.lines or 4096
+        return gpu.main(options)
+    if options.model is None or options.input is None:
+        parser.error("a model and its input are needed on a processor")
+    options.precision, options.lines = options.precision or ["float32", "bfloat16", "int8"], options.lines or 1000
     lines = list(islice(read_lines(options.input), options.lines))
     threads = options.threads or torch.get_num_threads()
     programs = {

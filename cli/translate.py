@@ -93,12 +93,12 @@ Buffer = Annotated[
     ),
 ]
 Precision = Annotated[
-    Literal["auto", "float32", "bfloat16", "int8"] | None,
+    Literal["auto", "float32", "bfloat16", "float16", "int8"] | None,
     option(
         "--precision",
         metavar=None,
-        help="Arithmetic of the model: bfloat16 and int8 are faster and round, auto is the fastest on this machine. "
-        "Otherwise the model's setting.",
+        help="Arithmetic of the model: bfloat16, float16 (on GPUs) and int8 (on processors) are faster and round, "
+        "auto is the fastest on this machine. Otherwise the model's setting.",
     ),
 ]
 Workers = Annotated[
@@ -107,7 +107,8 @@ Workers = Annotated[
         "--workers",
         metavar="N",
         min=1,
-        help="Batches computed at the same time, on their share of the threads; otherwise one a thread.",
+        help="Batches computed at the same time: on their share of the threads, otherwise one a thread; with GPUs, one "
+        "on each of so many.",
     ),
 ]
 Interactive = Annotated[

@@ -31,8 +31,9 @@ class SearchConfig(Config):
     """Most lines of one batch, beside batch_tokens."""
     buffer_lines: Count = Field(1024, ge=1)
     """Lines read ahead so that sentences of similar length share a batch; input that pauses is translated at once."""
-    precision: Literal["auto", "float32", "bfloat16", "int8"] = "float32"
-    """Arithmetic of the model while translating. bfloat16 and int8 are faster and round; auto is the fastest here."""
+    precision: Literal["auto", "float32", "bfloat16", "float16", "int8"] = "float32"
+    """Arithmetic of the model while translating. bfloat16, float16 (GPUs only) and int8 (processors only) are faster
+    and round; auto is the fastest here."""
 
     @field_validator("length_penalty")
     @classmethod

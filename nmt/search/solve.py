@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -10,7 +12,9 @@ import torch
 
 from nmt.batches.batch import collate, collate_source
 from nmt.model.inference.build import Engine
+from nmt.model.inference.captured import CapturedTransformer
 from nmt.model.inference.compiled import CompiledTransformer
+from nmt.model.inference.frames import size
 from nmt.model.inference.transformer import places
 from nmt.model.seq2seq import Seq2Seq, Stepper
 from nmt.search.align import attention_BTS
@@ -23,9 +27,11 @@ from nmt.search.control.diverse import diverse_search
 from nmt.search.control.grid import grid_search
 from nmt.search.control.phrases import may_follow
 from nmt.search.control.sample import sample
+from nmt.search.crew import Crew, Turns
 from nmt.search.hypothesis import Hypothesis
 from nmt.search.length import Penalty
 from nmt.search.part import Part
+from nmt.search.resident import Rules, resident_search
 from nmt.search.threads import done_side_by_side
 from nmt.subwords.vocabulary import Vocabulary
 
@@ -72,26 +78,42 @@ class Solver:
         self, parts: Iterable[Part], n_best: int, settings: ControlConfig, penalty: Penalty
     ) -> Iterator[Sequence[Part]]:
         """The same, telling which parts have theirs, batch by batch."""
-        stepper = self.engine(settings.precision)
+        crew = self.crew.of(self, settings.workers)
+        pairs = [(one, one.engine(settings.precision)) for one in crew]
+        turns = Turns(pairs)
 
         def work(job: _Job) -> None:
-            if job.sampled:
-                found = self._sample(stepper, job.parts, job.wanted, penalty)
-            elif job.width:
-                found = self._grid(stepper, job.parts, job.width, job.wanted, penalty)
-            elif job.groups > 1:
-                found = self._diverse(stepper, job.parts, job.groups, settings.beam, penalty)
-            else:
-                found = self._search(stepper, job.parts, min(job.wanted, settings.beam), settings, penalty)
+            with turns.one() as (solver, stepper):
+                found = solver.found(stepper, job, settings, penalty)
             for part, hypotheses in zip(job.parts, found, strict=True):
                 part.hypotheses = hypotheses
 
-        apart = self.device.type == "cpu" and not isinstance(stepper, CompiledTransformer)
-        for job in done_side_by_side(work, list(self._jobs(parts, n_best, settings, apart)), settings.workers):
+        workers = settings.workers if self.device.type == "cpu" else len(crew)
+        for job in done_side_by_side(work, list(self._jobs(parts, n_best, settings, pairs[0][1])), workers):
             yield job.parts
 
-    def _jobs(self, parts: Iterable[Part], n_best: int, settings: ControlConfig, apart: bool) -> Iterator[_Job]:
+    def found(self, stepper: Stepper, job: _Job, settings: ControlConfig, penalty: Penalty) -> list[list[Hypothesis]]:
+        """The hypotheses of a batch, by the search that it needs."""
+        if job.sampled:
+            return self._sample(stepper, job.parts, job.wanted, penalty)
+        if job.width:
+            return self._grid(stepper, job.parts, job.width, job.wanted, penalty)
+        if job.groups > 1:
+            return self._diverse(stepper, job.parts, job.groups, settings.beam, penalty)
+        return self._search(stepper, job.parts, min(job.wanted, settings.beam), settings, penalty)
+
+    def _apart(self, stepper: Stepper) -> Callable[[int], int]:
+        """The places of a source of so many tokens, where sources of others shall not share its batch."""
+        if isinstance(stepper, CapturedTransformer):
+            return size
+        if self.device.type == "cpu" and not isinstance(stepper, CompiledTransformer):
+            return places
+        return lambda length: 0
+
+    def _jobs(self, parts: Iterable[Part], n_best: int, settings: ControlConfig, stepper: Stepper) -> Iterator[_Job]:
         """The batches, longest first within each kind; sources of different numbers of places may be kept apart."""
+        apart, captured = self._apart(stepper), isinstance(stepper, CapturedTransformer)
+        budget = sys.maxsize if captured else settings.batch_tokens  # static memory holds all slots in any case
         kinds: dict[tuple[bool, int, int, int, bool, int], list[Part]] = {}
         for part in sorted(parts, key=lambda part: -len(part.ids)):
             groups = part.settings.beam_groups if part.settings.diversity else 1
@@ -101,16 +123,18 @@ class Solver:
                 groups,
                 part.wanted(n_best),
                 part.settings.replace_unk,
-                places(len(part.ids) + 1) if apart else 0,
+                apart(len(part.ids) + 1),
             )
             kinds.setdefault(kind, []).append(part)
         for (sampled, width, groups, wanted, _, _), alike in kinds.items():
             rows = wanted if sampled else width or settings.beam
             widest = max(_LOGITS // (rows * len(self.target)), 1)
-            if self.device.type == "cpu":
+            if isinstance(stepper, CapturedTransformer):
+                widest = stepper.slots(rows)  # whose memory is there already
+            elif self.device.type == "cpu":
                 widest = min(widest, max(_ROWS // rows, 1), _fair(len(alike), settings.workers))
             widest = min(widest, settings.batch_lines or widest)
-            for batch in batches(alike, lambda part: len(part.ids) + 1, settings.batch_tokens, widest):
+            for batch in batches(alike, lambda part: len(part.ids) + 1, budget, widest):
                 yield _Job(batch, sampled, width, groups, wanted)
 
     def look(self, parts: Sequence[Part], count: int, settings: SearchConfig) -> None:
@@ -145,6 +169,9 @@ class Solver:
     def _search(
         self, stepper: Stepper, parts: Sequence[Part], n_best: int, settings: ControlConfig, penalty: Penalty
     ) -> list[list[Hypothesis]]:
+        constraints = constraints_of(parts, self.target.bos, self.target.eos, self.device)
+        if isinstance(stepper, CapturedTransformer) and constraints is None:
+            return self._resident(stepper, parts, n_best, settings, penalty)
         return search(
             stepper.step,
             stepper.start(*self._encoded(stepper, parts)),
@@ -157,8 +184,17 @@ class Solver:
             n_best=n_best,
             patience=settings.patience,
             banned=self._banned(parts),
-            constraints=constraints_of(parts, self.target.bos, self.target.eos, self.device),
+            constraints=constraints,
         )
+
+    def _resident(
+        self, form: CapturedTransformer, parts: Sequence[Part], n_best: int, settings: ControlConfig, penalty: Penalty
+    ) -> list[list[Hypothesis]]:
+        marks, beam = self.target, settings.beam
+        banned = tuple(sorted({marks.pad, marks.bos, *self._banned(parts)} - {marks.eos}))
+        patience = settings.patience if beam > 1 else 1.0  # greedy search has none
+        rules = Rules(marks.bos, marks.eos, banned, beam, penalty, n_best, patience)
+        return resident_search(form, *self._encoded(form, parts), [part.most for part in parts], rules)
 
     def _diverse(
         self, stepper: Stepper, parts: Sequence[Part], groups: int, beam: int, penalty: Penalty
@@ -215,6 +251,17 @@ class Solver:
         """Reserved ids, and the unknown token unless it is to be replaced, which parts of one batch agree on."""
         unknown = [] if parts[0].settings.replace_unk else [self.target.unk]
         return [*unknown, *self.target.reserved.values()]
+
+    @cached_property
+    def crew(self) -> Crew:
+        """This solver, and those like it on other devices."""
+        return Crew()
+
+    @property
+    def busy(self) -> threading.Lock:
+        """Held by whoever computes on its GPU."""
+        lock: threading.Lock = self.__dict__.setdefault("_busy", threading.Lock())
+        return lock
 
     @cached_property
     def engine(self) -> Engine:

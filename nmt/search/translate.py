@@ -252,8 +252,9 @@ class Translator:
     @contextmanager
     def _inference(self, precision: str = "float32") -> Iterator[None]:
         """No gradients, no dropout, the precision asked for; the model is left as it was."""
-        bfloat16 = torch.autocast(self.device.type, torch.bfloat16, enabled=precision == "bfloat16")
-        with self._evaluating(), torch.inference_mode(), bfloat16:
+        half = precision in ("bfloat16", "float16")
+        cast = torch.autocast(self.device.type, getattr(torch, precision) if half else None, enabled=half)
+        with self._evaluating(), torch.inference_mode(), cast:
             yield
 
     @contextmanager

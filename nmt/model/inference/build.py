@@ -5,14 +5,18 @@ from __future__ import annotations
 from typing import cast
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
+from nmt.errors import SettingsError
+from nmt.model.inference.captured import CapturedTransformer
 from nmt.model.inference.compiled import CompiledTransformer
 from nmt.model.inference.hardware import fastest
 from nmt.model.inference.linear import Arithmetic
 from nmt.model.inference.transformer import FastTransformer
 from nmt.model.seq2seq import Seq2Seq, State, Stepper
 from nmt.model.transformer import Transformer
+
+Form = CompiledTransformer | FastTransformer | CapturedTransformer
 
 
 class Engine:
@@ -21,43 +25,83 @@ class Engine:
     def __init__(self, model: Seq2Seq, device: torch.device) -> None:
         self.model, self.device = model, device
         self.made_of: object = None
-        self.made: CompiledTransformer | FastTransformer | None = None
+        self.made: Stepper | None = None
+        self.held: list[tuple[dict[str, nn.Parameter | None], str, nn.Parameter]] = []
 
     def __call__(self, precision: str) -> Stepper:
         """The form for this precision, "auto" the fastest: the model itself where no form of it is known.
 
-        It then computes in bfloat16 if it should, else in float32.
+        It then computes in the half precision asked for, else in float32. Raises SettingsError for float16 on a
+        processor.
         """
-        arithmetic = cast(Arithmetic, fastest(self.device) if precision == "auto" else precision)
-        if not FastTransformer.fits(self.model):
-            return Cast(self.model) if arithmetic == "bfloat16" else self.model
-        weights = list(self.model.parameters())
-        now = arithmetic, [(weight.data_ptr(), weight._version) for weight in weights]
+        arithmetic = self._arithmetic(precision)
+        weights = self._weights()
         learning = any(weight.requires_grad for weight in weights)  # fused optimizers change weights without a trace
-        if self.made is None or now != self.made_of or learning:
-            form = CompiledTransformer if CompiledTransformer.fits(self.model, arithmetic) else FastTransformer
-            self.made, self.made_of = form(cast(Transformer, self.model), arithmetic), now
+        now = arithmetic, [(weight.data_ptr(), weight._version) for weight in weights]
+        if now != self.made_of or learning:
+            self.made = None  # its memory goes first
+            self.made, self.made_of = self._make(arithmetic, learning), now
+        assert self.made is not None
         return self.made
+
+    def _make(self, arithmetic: Arithmetic, learning: bool) -> Stepper:
+        form = form_of(self.model, self.device, arithmetic, learning)
+        if form is not None:
+            return form(cast(Transformer, self.model), arithmetic)
+        return Cast(self.model, arithmetic) if arithmetic in ("bfloat16", "float16") else self.model
+
+    def _weights(self) -> list[nn.Parameter]:
+        """The model's parameters, looked for again only where one has been replaced: a walk takes a millisecond."""
+        if not self.held or any(own.get(name) is not weight for own, name, weight in self.held):
+            self.held = [
+                (module._parameters, name, weight)
+                for module in self.model.modules()
+                for name, weight in module._parameters.items()
+                if weight is not None
+            ]
+        return [weight for _, _, weight in self.held]
+
+    def _arithmetic(self, precision: str) -> Arithmetic:
+        arithmetic = cast(Arithmetic, fastest(self.device) if precision == "auto" else precision)
+        if self.device.type == "cuda":
+            return "float32" if arithmetic == "int8" else arithmetic
+        if arithmetic == "float16":
+            raise SettingsError("precision = 'float16' is for GPUs only", "take int8, bfloat16 or float32")
+        return arithmetic
+
+
+def form_of(
+    model: Seq2Seq, device: torch.device, arithmetic: Arithmetic = "float32", learning: bool = False
+) -> type[Form] | None:
+    """The fastest known form; None where there is none, and for models on a GPU that learn while they translate.
+
+    Captured steps would have to be captured anew after every update, in memory that training needs.
+    """
+    if device.type == "cuda":
+        return CapturedTransformer if CapturedTransformer.fits(model) and not learning else None
+    if CompiledTransformer.fits(model, arithmetic):
+        return CompiledTransformer
+    return FastTransformer if FastTransformer.fits(model) else None
 
 
 class Cast:
-    """A model whose products are made in bfloat16, by torch's rules."""
+    """A model whose products are made in bfloat16 or float16, by torch's rules."""
 
-    def __init__(self, model: Seq2Seq) -> None:
-        self.model = model
+    def __init__(self, model: Seq2Seq, arithmetic: str) -> None:
+        self.model, self.dtype = model, getattr(torch, arithmetic)
         self.device = next(model.parameters()).device.type
 
     def encode(self, src_BS: Tensor, keep_BS: Tensor) -> Tensor:
         """As of Seq2Seq."""
-        with torch.autocast(self.device, torch.bfloat16):
+        with torch.autocast(self.device, self.dtype):
             return self.model.encode(src_BS, keep_BS)
 
     def start(self, memory: Tensor, keep_BS: Tensor, beams: int = 1) -> State:
         """As of Seq2Seq."""
-        with torch.autocast(self.device, torch.bfloat16):
+        with torch.autocast(self.device, self.dtype):
             return self.model.start(memory, keep_BS, beams)
 
     def step(self, state: State, last_R: Tensor) -> tuple[Tensor, State]:
         """As of Seq2Seq."""
-        with torch.autocast(self.device, torch.bfloat16):
+        with torch.autocast(self.device, self.dtype):
             return self.model.step(state, last_R)

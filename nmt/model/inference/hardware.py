@@ -11,9 +11,9 @@ def multiplies_int8() -> bool:
 
 
 def fastest(device: torch.device) -> str:
-    """The arithmetic that "auto" means: int8 on processors made for it, bfloat16 on GPUs made for it, else float32."""
+    """The arithmetic that "auto" means: int8 on processors made for it, bfloat16 on such GPUs, float16 on others."""
     if device.type == "cuda":
-        return "bfloat16" if torch.cuda.is_bf16_supported(including_emulation=False) else "float32"
+        return "bfloat16" if torch.cuda.is_bf16_supported(including_emulation=False) else "float16"
     return "int8" if multiplies_int8() else "float32"
 
 

@@ -14,7 +14,7 @@ from torch.nn.functional import linear
 
 from nmt.model.inference.hardware import multiplies_int8
 
-Arithmetic = Literal["float32", "bfloat16", "int8"]
+Arithmetic = Literal["float32", "bfloat16", "float16", "int8"]
 Linear = Callable[[Tensor], Tensor]
 """x_RI → y_RO; any number of leading dimensions."""
 

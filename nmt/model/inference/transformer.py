@@ -7,6 +7,8 @@ V vocabulary · 1 broadcast
 
 from __future__ import annotations
 
+from typing import TypeGuard
+
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
@@ -32,6 +34,19 @@ def places(length: int) -> int:
     return max(-(-length // 8) * 8, FEWEST)
 
 
+def usual(model: object) -> TypeGuard[Transformer]:
+    """Whether it is a Transformer whose attention and positions are of kinds known to inference forms."""
+    if type(model) is not Transformer:
+        return False
+    attentions = [part for part in model.modules() if isinstance(part, Attention)]
+    return all(
+        type(part) is DotAttention
+        and part.key.weight.shape == part.value.weight.shape
+        and type(part.position).bias is Position.bias
+        for part in attentions
+    )
+
+
 class FastTransformer:
     """What `model` computes, from copies of its weights: `encode`, `start` and `step` as of Seq2Seq.
 
@@ -52,15 +67,7 @@ class FastTransformer:
     @staticmethod
     def fits(model: object) -> bool:
         """Whether it can be: a Transformer on a processor whose attention and positions are of kinds known here."""
-        if type(model) is not Transformer or model.output_weight_VD.device.type != "cpu":
-            return False
-        attentions = [part for part in model.modules() if isinstance(part, Attention)]
-        return all(
-            type(part) is DotAttention
-            and part.key.weight.shape == part.value.weight.shape
-            and type(part.position).bias is Position.bias
-            for part in attentions
-        )
+        return usual(model) and model.output_weight_VD.device.type == "cpu"
 
     def encode(self, src_SL: Tensor, keep_SL: Tensor) -> Tensor:
         """The memory_SLD of sources of which `keep_SL` tells the real tokens, with `places` for each."""
