@@ -43,9 +43,13 @@ class State:
             rows=tuple(tensor.index_select(0, rows_R) for tensor in self.rows),
         )
 
-    def reorder(self, index_R: Tensor) -> Self:
-        """Row r goes on from the hypothesis in row `index_R[r]`, which must be one of the same sentence."""
-        return replace(self, rows=tuple(tensor.index_select(0, index_R) for tensor in self.rows))
+    def reorder(self, index_R: Tensor, beams: int | None = None) -> Self:
+        """Row r goes on from the hypothesis in row `index_R[r]`, which must be one of the same sentence.
+
+        There may be another number of `beams` from then on.
+        """
+        rows = tuple(tensor.index_select(0, index_R) for tensor in self.rows)
+        return replace(self, rows=rows, beams=beams or self.beams)
 
 
 class Stepper(Protocol):

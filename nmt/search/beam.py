@@ -30,6 +30,7 @@ from nmt.search.control.core import Constraints
 from nmt.search.greedy import greedy
 from nmt.search.hypothesis import Hypothesis
 from nmt.search.length import Penalty
+from nmt.search.quick import QuickBeams
 
 Step = Callable[[State, Tensor], tuple[Tensor, State]]
 
@@ -74,32 +75,33 @@ def search(
             constraints=constraints,
             device=device,
         )
-    beams = _Beams(limits, beam, n_best, eos, penalty, device, patience)
+    beams: Beams | QuickBeams
+    if device.type == "cpu" and QuickBeams.AVAILABLE:
+        beams = QuickBeams(limits, beam, n_best, eos, penalty, patience)
+    else:
+        beams = Beams(limits, beam, n_best, eos, penalty, device, patience)
     return beam_search(step, state, beams, bos, banned, constraints)
 
 
 def beam_search(
     step: Step,
     state: State,
-    beams: _Beams,
+    beams: Beams | QuickBeams,
     bos: int,
     banned: Sequence[int],
     constraints: Constraints | None = None,
 ) -> list[list[Hypothesis]]:
     """Step, extend, finish, keep, reorder, until every sentence is done."""
-    last_R = torch.full((beams.live_SP.numel(),), bos, device=beams.live_SP.device)
+    last_R = torch.full((len(beams.ids_RT),), bos, device=beams.ids_RT.device)
     while beams.numbers:
         logits_RV, state = step(state, last_R)
         adjust = None
         if constraints is not None:
             adjust = partial(constraints, ids_RT=beams.ids_RT, sentences=beams.sentences())
-        chosen, ending = beams.extend(predictions(logits_RV, banned, adjust))
-        beams.finish(ending)
-        staying_S = beams.keep(chosen)
+        staying_S, parent_SN, last_R = beams.advance(predictions(logits_RV, banned, adjust))
         if staying_S is not None:
-            state, chosen = state.select(staying_S), chosen.of(staying_S)
-        state = replace(state.reorder(rows(chosen.parent_SN, state.beams)), beams=beams.width)
-        last_R = chosen.token_SN.flatten()
+            state = state.select(staying_S)
+        state = state.reorder(rows(parent_SN, state.beams), beams.width)
     return beams.best_first()
 
 
@@ -143,7 +145,7 @@ class _Ending:
     """Which of them had to, against the model's wish."""
 
 
-class _Beams:
+class Beams:
     """The hypotheses of the sentences still in the batch, and those that have ended, of all sentences."""
 
     def __init__(
@@ -171,6 +173,18 @@ class _Beams:
     def sentences(self) -> list[int]:
         """Whose hypothesis each row of the batch is."""
         return [number for number in self.numbers for _ in range(self.live_SP.size(1))]
+
+    def advance(self, following: Predictions) -> tuple[Tensor | None, Tensor, Tensor]:
+        """One step: the sentences that stay in the batch, None where all do, and what goes on in them.
+
+        That is the parent_SN that each hypothesis goes on from, a place of its sentence, and its newest token_R.
+        """
+        chosen, ending = self.extend(following)
+        self.finish(ending)
+        staying_S = self.keep(chosen)
+        if staying_S is not None:
+            chosen = chosen.of(staying_S)
+        return staying_S, chosen.parent_SN, chosen.token_SN.flatten()
 
     def extend(self, following: Predictions) -> tuple[_Chosen, _Ending]:
         """What goes on and what ends."""

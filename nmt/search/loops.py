@@ -59,3 +59,92 @@ def continue_best(logits_RV, sum_R, most_RG, banned_V, live_SP, total_SM, gain_S
                             parent_SM[s, m], token_SM[s, m] = parent_SM[s, m - 1], token_SM[s, m - 1]
                             m -= 1
                         total_SM[s, m], gain_SM[s, m], parent_SM[s, m], token_SM[s, m] = total, gain, p, v
+
+
+@compiled
+def advance(
+    best,
+    live_SP,
+    last_SP,
+    sure_SP,
+    limit_S,
+    eos,
+    divisor,
+    reach_S,
+    best_SK,
+    ended_S,
+    enough,
+    ids_RT,
+    gains_RT,
+    next_,
+    ended,
+):
+    """What goes on and what ends, as beam.py tells it: returns how many hypotheses ended and how many sentences go on.
+
+    `best` are the continuations; `last_SP` the end mark's log-probabilities and `sure_SP` whether it is the favourite,
+    for sentences at their limit; `divisor` that of hypotheses which end now, `reach_S` that of the best that can come.
+    `best_SK` and `ended_S` are brought up to date, all of `next_` is written, and of `ended` as much as there is.
+    """
+    total_SM, gain_SM, parent_SM, token_SM = best
+    parent_R, token_R, live_SN, new_ids_RT, new_gains_RT, going_S = next_
+    sentences, beams = live_SP.shape
+    width, length = live_SN.shape[1], ids_RT.shape[1]
+    count, going = 0, 0
+    for s in range(sentences):
+        n = 0
+        if length >= limit_S[s]:
+            for p in range(beams):
+                gain = max(last_SP[s, p], _f(-1e9))  # impossible or not, it has to end
+                count = _write_down(
+                    live_SP[s, p] + gain, gain, s, p, not sure_SP[s, p], divisor, best_SK, ended_S, ended, count
+                )
+        else:
+            for m in range(total_SM.shape[1]):
+                if token_SM[s, m] != eos:
+                    if n < width:
+                        live_SN[s, n], parent_R[s * width + n] = total_SM[s, m], s * beams + parent_SM[s, m]
+                        token_R[s * width + n], new_gains_RT[s * width + n, length] = token_SM[s, m], gain_SM[s, m]
+                        n += 1
+                elif m < width:
+                    count = _write_down(
+                        total_SM[s, m],
+                        gain_SM[s, m],
+                        s,
+                        parent_SM[s, m],
+                        False,
+                        divisor,
+                        best_SK,
+                        ended_S,
+                        ended,
+                        count,
+                    )
+        for rest in range(n, width):
+            live_SN[s, rest], parent_R[s * width + rest] = _f(-np.inf), s * beams
+            token_R[s * width + rest], new_gains_RT[s * width + rest, length] = eos, _f(0.0)
+        going_S[s] = live_SN[s, 0] / reach_S[s] > best_SK[s, -1] and ended_S[s] < enough
+        going += going_S[s]
+    for r in range(sentences * width):
+        parent = parent_R[r]
+        for t in range(length):
+            new_ids_RT[r, t], new_gains_RT[r, t] = ids_RT[parent, t], gains_RT[parent, t]
+        new_ids_RT[r, length] = token_R[r]
+    return count, going
+
+
+@compiled
+def _write_down(total, gain, s, p, cut, divisor, best_SK, ended_S, ended, count):
+    """A hypothesis that ends, unless it is impossible. Returns how many have."""
+    if total == _f(-np.inf):
+        return count
+    sentence_J, parent_J, total_J, gain_J, score_J, cut_J = ended
+    score = total / divisor
+    sentence_J[count], parent_J[count], total_J[count] = s, p, total
+    gain_J[count], score_J[count], cut_J[count] = gain, score, cut
+    ended_S[s] += 1
+    k = best_SK.shape[1] - 1
+    if score > best_SK[s, k]:
+        while k > 0 and score > best_SK[s, k - 1]:
+            best_SK[s, k] = best_SK[s, k - 1]
+            k -= 1
+        best_SK[s, k] = score
+    return count + 1

@@ -59,7 +59,7 @@ def resident_search(
 
 
 class _Desk:
-    """What `_Beams` of beam.py holds, in static memory, and the history of every step."""
+    """What `Beams` of beam.py holds, in static memory, and the history of every step."""
 
     def __init__(self, rows: Rows, steps: int, rules: Rules) -> None:
         self.rows, self.rules = rows, rules
@@ -96,7 +96,7 @@ class _Desk:
         self.going_on_S.fill_(False)[:count] = True
 
     def extend(self) -> None:
-        """What goes on and what ends, as `_Beams` does: extend, finish, keep; asks for no value."""
+        """What goes on and what ends, as `Beams` does: extend, finish, keep; asks for no value."""
         rules, place_1 = self.rules, self.rows.place_1
         log_probs_RV = self.rows.logits_RV.log_softmax(-1, dtype=torch.float32)
         log_probs_RV.index_fill_(1, self.banned, -torch.inf)

@@ -14,9 +14,10 @@ from search.tables import BOS, EOS, FIRST, PAD, UNK, scripted, start, stepper
 from torch import Tensor
 
 from nmt.search.batching import close_ranks
-from nmt.search.beam import search
+from nmt.search.beam import Beams, beam_search, search
 from nmt.search.hypothesis import Hypothesis
 from nmt.search.length import Penalty, parse_penalty
+from nmt.search.quick import QuickBeams
 
 PENALTIES = ["none", "gnmt:0.6", "gnmt:2", "average:1", "average:0.4", "average:-0.5", "gnmt:-1", "average:3"]
 Logits = Callable[[int, tuple[int, ...]], Tensor]
@@ -205,15 +206,41 @@ def test_a_beam_of_one_is_the_chain_of_most_probable_tokens(seed: int, limits: l
 @settings(deadline=None, max_examples=40)
 @given(seed=st.integers(0, 10**6), limits=st.lists(st.integers(0, 12), min_size=1, max_size=6))
 def test_greedy_search_is_beam_search_with_one_place(seed: int, limits: list[int]) -> None:
-    from nmt.search.beam import _Beams, beam_search
-
     logits, penalty = random_table(seed, 12, 2.0), parse_penalty("average:1")
-    beams = _Beams(limits, 1, 1, EOS, penalty, torch.device("cpu"))
+    beams = Beams(limits, 1, 1, EOS, penalty, torch.device("cpu"))
     wide = beam_search(stepper(logits), start(len(limits)), beams, BOS, [PAD, UNK, BOS])
     for (ours,), (theirs,) in zip(run(logits, limits, 1, "average:1"), wide, strict=True):
         assert (ours.ids, ours.finished) == (theirs.ids, theirs.finished)
         assert ours.score == pytest.approx(theirs.score, abs=1e-5)
         assert ours.token_log_probabilities == pytest.approx(theirs.token_log_probabilities, abs=1e-6)
+
+
+@pytest.mark.skipif(not QuickBeams.AVAILABLE, reason="loops cannot be compiled here")
+@settings(deadline=None, max_examples=60)
+@given(
+    seed=st.integers(0, 10**6),
+    size=st.sampled_from([6, 12, 140]),
+    sharpness=st.sampled_from([0.5, 4.0]),
+    limits=st.lists(st.integers(0, 9), min_size=1, max_size=6),
+    beam=st.integers(1, 5),
+    penalty=st.sampled_from(PENALTIES),
+    patience=st.sampled_from([1.0, 1.5, 1000.0]),
+)
+def test_the_compiled_search_finds_what_torchs_operations_find(
+    seed: int, size: int, sharpness: float, limits: list[int], beam: int, penalty: str, patience: float
+) -> None:
+    logits, form, n_best = random_table(seed, size, sharpness), parse_penalty(penalty), (beam + 1) // 2
+    plain = Beams(limits, beam, n_best, EOS, form, torch.device("cpu"), patience)
+    quick = QuickBeams(limits, beam, n_best, EOS, form, patience)
+    expected, found = (
+        beam_search(stepper(logits), start(len(limits)), beams, BOS, [PAD, UNK, BOS]) for beams in (plain, quick)
+    )
+    for ours, theirs in zip(found, expected, strict=True):
+        assert [(h.ids, h.finished, h.log_probability) for h in ours] == [
+            (h.ids, h.finished, h.log_probability) for h in theirs
+        ]
+        assert [h.token_log_probabilities for h in ours] == [h.token_log_probabilities for h in theirs]
+        assert [h.score for h in ours] == pytest.approx([h.score for h in theirs], rel=1e-6)
 
 
 @settings(deadline=None, max_examples=40)

@@ -30,10 +30,6 @@ class Cached(State):
     """Keys and values of what was written, with room for more places behind the `used` ones."""
     used: int = 0
 
-    def reorder(self, index_R: Tensor) -> Cached:
-        """Row r goes on from row `index_R[r]` of the same sentence."""
-        return replace(self, rows=tuple(bias_RU.index_select(0, index_R) for bias_RU in self.rows))
-
     def select(self, index_S: Tensor) -> Cached:
         """The sentences at `index_S`. Where the last ones fill the places of others, only they are moved."""
         rows_R = index_S

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 import torch
@@ -75,7 +75,7 @@ def diverse_search(
             going_on = [going_on[place] for place in staying]
         rows = [row for i in going_on for row in sentences[i].rows]
         parents = [place // each * state.beams + row.parent for place, row in enumerate(rows)]
-        state = replace(state.reorder(torch.tensor(parents, dtype=torch.long, device=device)), beams=each)
+        state = state.reorder(torch.tensor(parents, dtype=torch.long, device=device), each)
         last_R = torch.tensor([row.ids[-1] for row in rows], dtype=torch.long, device=device)
     return [sentence.best_first() for sentence in sentences]
 

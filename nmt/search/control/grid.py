@@ -123,7 +123,7 @@ def grid_search(
             state = state.select(torch.tensor(staying, dtype=torch.long, device=device))
         limits = [search.limits[i] for i in search.numbers]
         parents = [s * state.beams + live.place for s, beam in enumerate(search.beams) for live in beam]
-        state = replace(state.reorder(torch.tensor(parents, dtype=torch.long, device=device)), beams=width)
+        state = state.reorder(torch.tensor(parents, dtype=torch.long, device=device), width)
         last_R = torch.tensor([live.ids[-1] for live in search.rows()], dtype=torch.long, device=device)
     return search.best_first()
 
