@@ -22,7 +22,7 @@ def log_sums(logits_RV, sum_R, most_RG):
         x_V = logits_RV[r]
         highest = _f(-np.inf)
         for g in range(most_RG.shape[1]):
-            most = greatest(x_V, g * GROUP, min((g + 1) * GROUP, size))
+            most = greatest(x_V[g * GROUP : min((g + 1) * GROUP, size)])
             most_RG[r, g] = most
             highest = max(highest, most)
         sum_ = _f(0.0)

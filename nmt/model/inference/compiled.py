@@ -46,6 +46,7 @@ class CompiledTransformer:
         self.eps = np.float32(decoder[0].attention_residual.norm.eps if _norms(model) else 0.0)
         self.embedding_VD = model.decoder.embedding.weight.detach().float().numpy()
         self.scale = np.float32(model.decoder.embedding.scale)
+        self.places: list[Numbers] = []
         self.encoder = Encoder(*_own(encoder, arithmetic), *_feed_forward(encoder, arithmetic), _joints(model.encoder))
         self.decoder = Decoder(
             *_own(decoder, arithmetic),
@@ -126,16 +127,24 @@ class CompiledTransformer:
         scale_R = row_scales(self.decoder.project, rows)
         logits = _buffers.take(rows, vocabulary, torch.float32)
         passes.decode(
-            x_RD, self.decoder, self.heads, self.decoder.inner.outputs, self.eps, state.step, state.beams,
-            state.sentences[0].numpy(), state.rows[0].numpy(), state.length_S.numpy(), cache.numpy(),
-            state.memory_N2SLD.numpy(), scale_R, logits.array_RW.view(self.decoder.predict.start_NPW.dtype),
+            x_RD, self.decoder, self.decoder.inner.outputs, self.eps, state.step, state.beams,
+            state.sentences[0].numpy(), state.rows[0].numpy(), state.length_S.numpy(), self._by_head(cache),
+            self._by_head(state.memory_N2SLD), scale_R, logits.array_RW.view(self.decoder.predict.start_NPW.dtype),
             logits.array_RW,
         )  # fmt: skip
         return logits.tensor_RW, state.stepped(cache)
 
+    def _by_head(self, x: Tensor) -> Numbers:
+        """…D as …HE."""
+        return x.numpy().reshape(*x.shape[:-1], self.heads, -1)
+
     def _place(self, step: int) -> Numbers:
         """What is added to the embedding of a token that stands there. Raises DataError past the last position."""
-        return self.decoder_side.position.embed(torch.zeros(1, 1, self.width), step).float().numpy().reshape(-1)
+        while step >= len(self.places):
+            nothing = torch.zeros(1, 1, self.width)
+            place_11D = self.decoder_side.position.embed(nothing, len(self.places))
+            self.places.append(place_11D.float().numpy().reshape(-1))
+        return self.places[step]
 
 
 def _extents(keep_SL: Tensor) -> tuple[Numbers, Numbers]:

@@ -36,19 +36,23 @@ def power_of_e(x: np.float32) -> np.float32:
 
 
 @compiled
-def read(y_RO, row_R, column_O, bias_O, r, o):
-    """One output of a product."""
-    y = _f(y_RO[r, o])
+def read(y_O, row_R, column_O, bias_O, r, o):
+    """One output of row `r` of a product.
+
+    `y_O`, and scales and bias with it, may be a part of the row: a place counted from the part's beginning is seen not
+    to be negative, and only then does the loop around it vectorize.
+    """
+    y = _f(y_O[o])
     if row_R is not None:
         y = y * (row_R[r] * column_O[o]) + bias_O[o]
     return y
 
 
 @compiled
-def greatest(x_N, first, last):
+def greatest(x_N):
     """The greatest of some numbers, compared as whole numbers: a maximum of floating-point ones would not vectorize."""
     bits_N, most = x_N.view(np.int32), np.int32(-0x80000000)
-    for n in range(first, last):
+    for n in range(bits_N.shape[0]):
         bits = bits_N[n]
         most = max(most, bits ^ ((bits >> np.int32(31)) & np.int32(0x7FFFFFFF)))
     most = np.int32(most)
@@ -112,8 +116,9 @@ def add_and_norm(
     for r in range(rows):
         x_D = x_RD[r]
         if y_RD is not None:
+            y_D = y_RD[r]
             for d in range(width):
-                x_D[d] = x_D[d] + read(y_RD, row_R, column_D, bias_D, r, d)
+                x_D[d] = x_D[d] + read(y_D, row_R, column_D, bias_D, r, d)
         if after_D.shape[0] > 0:
             normalize(x_D, after_D, after_bias_D, eps, x_D)
         if before_D.shape[0] > 0:
@@ -129,15 +134,16 @@ def rectify(y_RO, row_R, column_O, bias_O, z_RO, scale_R):
     rows, width = y_RO.shape
     row_O = np.empty(width, np.float32)
     for r in range(rows):
+        y_O = y_RO[r]
         for o in range(width):
-            row_O[o] = max(read(y_RO, row_R, column_O, bias_O, r, o), _f(0.0))
+            row_O[o] = max(read(y_O, row_R, column_O, bias_O, r, o), _f(0.0))
         write(z_RO, scale_R, r, row_O)
 
 
 @compiled
 def soften(score_HK, head, count):
     """The first `count` scores of a head become their softmax."""
-    most, sum_ = greatest(score_HK[head], 0, count), _f(0.0)
+    most, sum_ = greatest(score_HK[head, :count]), _f(0.0)
     for k in range(count):
         score_HK[head, k] = power_of_e(score_HK[head, k] - most)
         sum_ += score_HK[head, k]
@@ -147,108 +153,114 @@ def soften(score_HK, head, count):
 
 
 @compiled
-def compare(q_HE, k_D, score_HK, place):
+def compare(q_HE, k_HE, score_HK, place):
     """How well a key fits the query, for each head."""
     heads, each = q_HE.shape
     for h in range(heads):
         sum_ = _f(0.0)
         for e in range(each):
-            sum_ += q_HE[h, e] * k_D[h * each + e]
+            sum_ += q_HE[h, e] * k_HE[h, e]
         score_HK[h, place] = sum_
 
 
 @compiled
-def mix_in(score_HK, place, v_D, y_HE):
+def mix_in(score_HK, place, v_HE, y_HE):
     """Add a value's share, for each head."""
     heads, each = y_HE.shape
     for h in range(heads):
         share = score_HK[h, place]
         for e in range(each):
-            y_HE[h, e] += share * v_D[h * each + e]
+            y_HE[h, e] += share * v_HE[h, e]
 
 
 @compiled
-def attend_to_past(y_RO, row_R, column_O, bias_O, heads, place, beams, slot_S, past_RT, k_STPD, v_STPD, z_RD, scale_R):
+def third(y_RO, row_R, column_O, bias_O, r, which, x_HE):
+    """Queries, keys or values of a row, which hold the three side by side."""
+    heads, each = x_HE.shape
+    for h in range(heads):
+        first = (which * heads + h) * each
+        y_E, column_E, bias_E = y_RO[r, first : first + each], column_O, bias_O
+        if row_R is not None:
+            column_E, bias_E = column_O[first : first + each], bias_O[first : first + each]
+        for e in range(each):
+            x_HE[h, e] = read(y_E, row_R, column_E, bias_E, r, e)
+
+
+@compiled
+def attend_to_past(y_RO, row_R, column_O, bias_O, place, beams, slot_S, past_RT, k_STPHE, v_STPHE, z_RD, scale_R):
     """Self-attention of one more token of every hypothesis.
 
     `y` holds queries, keys and values side by side; the latter two are stored at step `place`. `past_RT` tells at
     which of its sentence's places a hypothesis's tokens before that are stored.
     """
-    width = y_RO.shape[1] // 3
-    q_HE, mixed_HE = np.empty((heads, width // heads), np.float32), np.empty((heads, width // heads), np.float32)
-    q_D, mixed_D = q_HE.reshape(width), mixed_HE.reshape(width)
+    _, _, _, heads, each = k_STPHE.shape
+    q_HE, mixed_HE = np.empty((heads, each), np.float32), np.empty((heads, each), np.float32)
+    mixed_D = mixed_HE.reshape(heads * each)
     score_HT = np.empty((heads, place + 1), np.float32)
     for r in range(slot_S.shape[0] * beams):
         slot, own = slot_S[r // beams], r % beams
-        k_D, v_D = k_STPD[slot, place, own], v_STPD[slot, place, own]
-        for d in range(width):
-            q_D[d] = read(y_RO, row_R, column_O, bias_O, r, d)
-        for d in range(width):
-            k_D[d] = read(y_RO, row_R, column_O, bias_O, r, width + d)
-        for d in range(width):
-            v_D[d] = read(y_RO, row_R, column_O, bias_O, r, 2 * width + d)
-            mixed_D[d] = _f(0.0)
+        k_HE, v_HE = k_STPHE[slot, place, own], v_STPHE[slot, place, own]
+        third(y_RO, row_R, column_O, bias_O, r, 0, q_HE)
+        third(y_RO, row_R, column_O, bias_O, r, 1, k_HE)
+        third(y_RO, row_R, column_O, bias_O, r, 2, v_HE)
         for t in range(place):
-            compare(q_HE, k_STPD[slot, t, past_RT[r, t]], score_HT, t)
-        compare(q_HE, k_D, score_HT, place)
+            compare(q_HE, k_STPHE[slot, t, past_RT[r, t]], score_HT, t)
+        compare(q_HE, k_HE, score_HT, place)
+        mixed_HE[:] = _f(0.0)
         for h in range(heads):
             soften(score_HT, h, place + 1)
         for t in range(place):
-            mix_in(score_HT, t, v_STPD[slot, t, past_RT[r, t]], mixed_HE)
-        mix_in(score_HT, place, v_D, mixed_HE)
+            mix_in(score_HT, t, v_STPHE[slot, t, past_RT[r, t]], mixed_HE)
+        mix_in(score_HT, place, v_HE, mixed_HE)
         write(z_RD, scale_R, r, mixed_D)
 
 
 @compiled
-def attend_to_source(y_RD, row_R, column_D, bias_D, heads, beams, slot_S, length_S, k_SLD, v_SLD, z_RD, scale_R):
+def attend_to_source(y_RD, row_R, column_D, bias_D, beams, slot_S, length_S, k_SLHE, v_SLHE, z_RD, scale_R):
     """Cross-attention of every hypothesis to its sentence's source."""
-    width = y_RD.shape[1]
-    q_HE, mixed_HE = np.empty((heads, width // heads), np.float32), np.empty((heads, width // heads), np.float32)
-    q_D, mixed_D = q_HE.reshape(width), mixed_HE.reshape(width)
-    score_HL = np.empty((heads, k_SLD.shape[1]), np.float32)
+    _, longest, heads, each = k_SLHE.shape
+    q_HE, mixed_HE = np.empty((heads, each), np.float32), np.empty((heads, each), np.float32)
+    mixed_D = mixed_HE.reshape(heads * each)
+    score_HL = np.empty((heads, longest), np.float32)
     for r in range(slot_S.shape[0] * beams):
         slot = slot_S[r // beams]
         length = length_S[slot]
-        for d in range(width):
-            q_D[d] = read(y_RD, row_R, column_D, bias_D, r, d)
-            mixed_D[d] = _f(0.0)
+        third(y_RD, row_R, column_D, bias_D, r, 0, q_HE)
         for key in range(length):
-            compare(q_HE, k_SLD[slot, key], score_HL, key)
+            compare(q_HE, k_SLHE[slot, key], score_HL, key)
+        mixed_HE[:] = _f(0.0)
         for h in range(heads):
             soften(score_HL, h, length)
         for key in range(length):
-            mix_in(score_HL, key, v_SLD[slot, key], mixed_HE)
+            mix_in(score_HL, key, v_SLHE[slot, key], mixed_HE)
         write(z_RD, scale_R, r, mixed_D)
 
 
 @compiled
 def attend_within(y_NO, row_N, column_O, bias_O, heads, begin_S, length_S, z_ND, scale_N):
     """Self-attention of the encoder: every token of a sentence to all of it. `y` holds queries, keys and values."""
-    width = y_NO.shape[1] // 3
+    each = z_ND.shape[1] // heads
     longest = 0
     for s in range(length_S.shape[0]):
         longest = max(longest, length_S[s])
-    k_LD, v_LD = np.empty((longest, width), np.float32), np.empty((longest, width), np.float32)
-    q_HE, mixed_HE = np.empty((heads, width // heads), np.float32), np.empty((heads, width // heads), np.float32)
-    q_D, mixed_D = q_HE.reshape(width), mixed_HE.reshape(width)
+    k_LHE, v_LHE = np.empty((longest, heads, each), np.float32), np.empty((longest, heads, each), np.float32)
+    q_HE, mixed_HE = np.empty((heads, each), np.float32), np.empty((heads, each), np.float32)
+    mixed_D = mixed_HE.reshape(heads * each)
     score_HL = np.empty((heads, longest), np.float32)
     for s in range(length_S.shape[0]):
         begin, length = begin_S[s], length_S[s]
         for key in range(length):
-            for d in range(width):
-                k_LD[key, d] = read(y_NO, row_N, column_O, bias_O, begin + key, width + d)
-            for d in range(width):
-                v_LD[key, d] = read(y_NO, row_N, column_O, bias_O, begin + key, 2 * width + d)
+            third(y_NO, row_N, column_O, bias_O, begin + key, 1, k_LHE[key])
+            third(y_NO, row_N, column_O, bias_O, begin + key, 2, v_LHE[key])
         for n in range(begin, begin + length):
-            for d in range(width):
-                q_D[d] = read(y_NO, row_N, column_O, bias_O, n, d)
-                mixed_D[d] = _f(0.0)
+            third(y_NO, row_N, column_O, bias_O, n, 0, q_HE)
             for key in range(length):
-                compare(q_HE, k_LD[key], score_HL, key)
+                compare(q_HE, k_LHE[key], score_HL, key)
+            mixed_HE[:] = _f(0.0)
             for h in range(heads):
                 soften(score_HL, h, length)
             for key in range(length):
-                mix_in(score_HL, key, v_LD[key], mixed_HE)
+                mix_in(score_HL, key, v_LHE[key], mixed_HE)
             write(z_ND, scale_N, n, mixed_D)
 
 
@@ -263,13 +275,18 @@ def spread(y_NO, row_N, column_O, bias_O, first, last, begin_S, length_S, memory
         for key in range(length_S[s]):
             n = begin_S[s] - begin_S[first] + key
             for k in range(kinds):
+                here = slice(k * width, (k + 1) * width)
+                y_D, column_D, bias_D, memory_D = y_NO[n, here], column_O, bias_O, memory_KSLD[k, s, key]
+                if row_N is not None:
+                    column_D, bias_D = column_O[here], bias_O[here]
                 for d in range(width):
-                    memory_KSLD[k, s, key, d] = read(y_NO, row_N, column_O, bias_O, n, k * width + d)
+                    memory_D[d] = read(y_D, row_N, column_D, bias_D, n, d)
 
 
 @compiled
 def scale(y_RO, row_R, column_O, bias_O, result_RO):
     """What a product gives, with its scales and bias applied; `result_RO` may be the same memory."""
     for r in range(y_RO.shape[0]):
-        for o in range(y_RO.shape[1]):
-            result_RO[r, o] = read(y_RO, row_R, column_O, bias_O, r, o)
+        y_O, result_O = y_RO[r], result_RO[r]
+        for o in range(y_O.shape[0]):
+            result_O[o] = read(y_O, row_R, column_O, bias_O, r, o)

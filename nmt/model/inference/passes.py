@@ -1,7 +1,8 @@
 """What a Transformer's encoder and decoder compute, as one compiled call each.
 
-N layers · R rows · D width · F feed-forward · M joints · S sentences · L source · T steps · P hypotheses · V vocabulary
-K steps of a product · W outputs of a panel
+N layers · R rows · D width · H heads · E width of a head · F feed-forward · M joints · S sentences · L source · T steps
+P hypotheses of a sentence · V vocabulary
+· K steps of a product · W outputs of a panel
 """
 
 from __future__ import annotations
@@ -163,7 +164,7 @@ def embed(token_R, weight_VD, scale, place_D, x_RD):
 
 @compiled
 def decode(
-    x_RD, decoder, heads, inputs, eps, step, beams, slot_S, past_RT, length_S, cache_N2STPD, memory_N2SLD, scale_R,
+    x_RD, decoder, inputs, eps, step, beams, slot_S, past_RT, length_S, cache_N2STPHE, memory_N2SLHE, scale_R,
     sums_RV, logits_RV,
 ):  # fmt: skip
     """The logits after one more token of every hypothesis; `x_RD`, the embedded ones, is used up.
@@ -181,15 +182,15 @@ def decode(
     for n in range(layers):
         multiply(z_RD, decoder.project.weight_NPKW, n, decoder.project.start_NPW, y_RO)
         column, bias = decoder.project.column_NO[n], decoder.project.bias_NO[n]
-        k_STPD, v_STPD = cache_N2STPD[n, 0], cache_N2STPD[n, 1]
-        attend_to_past(y_RO, scale_R, column, bias, heads, step, beams, slot_S, past_RT, k_STPD, v_STPD, z_RD, scale_R)
+        k_STPHE, v_STPHE = cache_N2STPHE[n, 0], cache_N2STPHE[n, 1]
+        attend_to_past(y_RO, scale_R, column, bias, step, beams, slot_S, past_RT, k_STPHE, v_STPHE, z_RD, scale_R)
         multiply(z_RD, decoder.output.weight_NPKW, n, decoder.output.start_NPW, y_RD)
         _join(x_RD, y_RD, scale_R, decoder.output, n, joints, 3 * n + 1, eps, z_RD)
 
         multiply(z_RD, decoder.cross_project.weight_NPKW, n, decoder.cross_project.start_NPW, y_RD)
         column, bias = decoder.cross_project.column_NO[n], decoder.cross_project.bias_NO[n]
-        k_SLD, v_SLD = memory_N2SLD[n, 0], memory_N2SLD[n, 1]
-        attend_to_source(y_RD, scale_R, column, bias, heads, beams, slot_S, length_S, k_SLD, v_SLD, z_RD, scale_R)
+        k_SLHE, v_SLHE = memory_N2SLHE[n, 0], memory_N2SLHE[n, 1]
+        attend_to_source(y_RD, scale_R, column, bias, beams, slot_S, length_S, k_SLHE, v_SLHE, z_RD, scale_R)
         multiply(z_RD, decoder.cross_output.weight_NPKW, n, decoder.cross_output.start_NPW, y_RD)
         _join(x_RD, y_RD, scale_R, decoder.cross_output, n, joints, 3 * n + 2, eps, z_RD)
 

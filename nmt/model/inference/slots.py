@@ -7,6 +7,7 @@ L source · T steps
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import torch
 from torch import Tensor
@@ -58,10 +59,15 @@ class Slots(State):
     def stepped(self, cache_N2STPD: Tensor) -> Slots:
         """The state after a token of every hypothesis has been stored, each at its own place."""
         (past_RT,) = self.rows
-        place_R = torch.arange(len(past_RT), dtype=past_RT.dtype).remainder_(self.beams)
         return replace(
             self,
-            rows=(torch.cat([past_RT, place_R[:, None]], 1),),
+            rows=(torch.cat([past_RT, _places(len(past_RT), self.beams)], 1),),
             step=self.step + 1,
             cache_N2STPD=cache_N2STPD,
         )
+
+
+@lru_cache(256)
+def _places(rows: int, beams: int) -> Tensor:
+    """The place_R1 of each hypothesis in its sentence."""
+    return torch.arange(rows, dtype=torch.int32).remainder_(beams)[:, None]

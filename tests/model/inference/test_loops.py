@@ -73,7 +73,7 @@ def test_a_product_is_the_same_to_the_last_digit_beside_any_rows(arithmetic: Ari
 @given(x=st.lists(st.floats(width=32, allow_nan=False), min_size=1, max_size=70))
 @settings(deadline=None)
 def test_the_greatest_number_is_found(x: list[float]) -> None:
-    assert loops.greatest(np.array(x, np.float32), 0, len(x)) == max(x)
+    assert loops.greatest(np.array(x, np.float32)) == max(x)
 
 
 @given(x=st.floats(width=32, allow_nan=False, allow_infinity=False))
