@@ -33,7 +33,7 @@ class QuickBeams:
         count = len(limits)
         self.width, self.n_best, self.eos, self.penalty = beam, n_best, eos, penalty
         self.enough = beam * patience  # hypotheses that have ended
-        self.ended: list[list[Hypothesis]] = [[] for _ in limits]
+        self.ended: list[list[_Found]] = [[] for _ in limits]
         self.numbers = list(range(count))  # whose sentences are in the batch
         self.soonest = min(limits, default=0)
         self.limit_S: Numbers = np.array(limits, np.int64)
@@ -94,11 +94,11 @@ class QuickBeams:
         """The hypotheses that end."""
         sentence_J, parent_J, *columns = (x_J[:count] for x_J in ended)
         rows_J = sentence_J * beams + parent_J
-        histories = self.ids[rows_J].tolist(), self.gains[rows_J].tolist()
         lists = (x_J.tolist() for x_J in columns)
-        for sentence, ids, gains, total, gain, score, cut in zip(sentence_J.tolist(), *histories, *lists, strict=True):
-            found = Hypothesis(tuple(ids), total, score, (*gains, gain), not cut)
-            self.ended[self.numbers[sentence]].append(found)
+        for sentence, ids_T, gains_T, *rest in zip(
+            sentence_J.tolist(), self.ids[rows_J], self.gains[rows_J], *lists, strict=True
+        ):
+            self.ended[self.numbers[sentence]].append(_Found(ids_T, gains_T, *rest))
 
     def _leave(self, staying_S: Numbers, staying_R: Numbers) -> None:
         """Take the sentences that are done out of the batch."""
@@ -111,7 +111,25 @@ class QuickBeams:
 
     def best_first(self) -> list[list[Hypothesis]]:
         """As of Beams."""
-        return [sorted(ended, key=lambda found: -found.score)[: self.n_best] for ended in self.ended]
+        return [
+            [found.hypothesis() for found in sorted(ended, key=lambda found: -found.score)[: self.n_best]]
+            for ended in self.ended
+        ]
+
+
+class _Found(NamedTuple):
+    """A hypothesis that has ended; few are among the best, and only these are written out."""
+
+    ids_T: Numbers
+    gains_T: Numbers
+    total: float
+    gain: float
+    score: float
+    cut: bool
+
+    def hypothesis(self) -> Hypothesis:
+        ids, gains = tuple(self.ids_T.tolist()), (*self.gains_T.tolist(), self.gain)
+        return Hypothesis(ids, self.total, self.score, gains, not self.cut)
 
 
 class _Next(NamedTuple):

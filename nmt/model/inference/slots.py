@@ -45,13 +45,16 @@ class Slots(State):
         )
 
     def with_room(self) -> Tensor:
-        """The cache with room for one more token of every hypothesis: at first for about as many as the source has."""
+        """The cache with room for one more token of every hypothesis: soon for about as many as the source has.
+
+        At first for one only, as there will be more hypotheses after it.
+        """
         old = self.cache_N2STPD
         _, _, _, steps, beams, _ = old.shape
         if self.step < steps and self.beams <= beams:
             return old
         if self.step >= steps:
-            steps = max(self.memory_N2SLD.size(3) + 8, self.step * 3 // 2 + 1)
+            steps = max(self.memory_N2SLD.size(3) + 8, self.step * 3 // 2 + 1) if self.step else 1
         larger = old.new_empty(*old.shape[:3], steps, max(beams, self.beams), old.size(5))
         larger[:, :, :, : self.step, :beams] = old[:, :, :, : self.step]
         return larger
