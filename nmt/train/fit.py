@@ -17,6 +17,7 @@ from nmt.train.data import Pairs
 from nmt.train.ema import Ema
 from nmt.train.events import Halved, Saved, Skipped, Step, Stopped, Validation
 from nmt.train.loader import Loader
+from nmt.train.memory import give_back
 from nmt.train.ranks import Ranks
 from nmt.train.room import Room
 from nmt.train.rules import Rules
@@ -25,6 +26,8 @@ from nmt.train.state import State
 from nmt.train.store import Store
 from nmt.train.update import ALONE, learn
 from nmt.train.validate import Scores
+
+_TRIM_EVERY = 25  # updates; it takes about a hundredth of their time
 
 
 def fit(
@@ -90,6 +93,8 @@ def fit(
         for rank, size in outcome.too_large:
             yield Halved(where[0], rank, size)
         state.advance(len(updates), data.groups)
+        if state.step % _TRIM_EVERY == 0:
+            give_back()
         if outcome.finite:
             state.skipped_in_a_row = 0
             if ema:
