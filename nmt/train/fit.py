@@ -27,7 +27,7 @@ from nmt.train.store import Store
 from nmt.train.update import ALONE, learn
 from nmt.train.validate import Scores
 
-_TRIM_EVERY = 25  # updates; it takes about a hundredth of their time
+_TRIM_EVERY = 10  # updates; it takes about a hundredth of their time
 
 
 def fit(

@@ -37,7 +37,8 @@ class Buffers(threading.local):
             return taken
         whole_RW = self.whole.get(kind)
         if whole_RW is None or len(whole_RW) < rows:
-            whole_RW = self.whole[kind] = torch.zeros(rows, width, dtype=dtype)  # no NaN among rows that only fill up
+            with torch.inference_mode(False):  # who asks next may not be in it
+                whole_RW = self.whole[kind] = torch.empty(rows, width, dtype=dtype)
         tensor_RW = whole_RW[:rows]
         taken = self.taken[kind] = Buffer(tensor_RW, tensor_RW.numpy())
         return taken

@@ -21,7 +21,7 @@ from nmt.model.inference.passes import Decoder, Encoder, Joints
 from nmt.model.inference.products import STEP, Product, known, product, row_scales
 from nmt.model.inference.slots import Slots
 from nmt.model.inference.transformer import FastTransformer
-from nmt.model.layers import DecoderLayer, EncoderLayer, FeedForward, Residual
+from nmt.model.layers import EPSILON, DecoderLayer, EncoderLayer, FeedForward, Residual
 from nmt.model.position.core import Position
 from nmt.model.seq2seq import State
 from nmt.model.transformer import Side, Transformer
@@ -31,7 +31,7 @@ _buffers = Buffers()
 
 
 class CompiledTransformer:
-    """What `model` computes, from copies of its weights: `encode`, `start` and `step` as of Seq2Seq.
+    """What `model` computes, from copies of its weights (not of embeddings): `encode`, `start`, `step` as of Seq2Seq.
 
     A step uses up the state that it is given, and the logits that the same thread was given before. A sentence's
     results do not depend on who shares its batch, to the last digit: every loop goes row by row, sources are read at
@@ -43,7 +43,7 @@ class CompiledTransformer:
         encoder, decoder = list(model.encoder.layers), list(model.decoder.layers)
         crosses = [layer.cross_attention for layer in decoder]
         self.heads, self.width = crosses[0].heads, crosses[0].key.weight.size(0)
-        self.eps = np.float32(decoder[0].attention_residual.norm.eps if _norms(model) else 0.0)
+        self.eps = np.float32(EPSILON)
         self.embedding_VD = model.decoder.embedding.weight.detach().float().numpy()
         self.scale = np.float32(model.decoder.embedding.scale)
         self.places: list[Numbers] = []
@@ -61,21 +61,18 @@ class CompiledTransformer:
 
     @staticmethod
     def fits(model: object, arithmetic: Arithmetic = "float32") -> bool:
-        """Whether it can be: as for FastTransformer, with positions that only embed, and rectified linear units."""
+        """Whether it can be: as for FastTransformer, with positions that only embed, rectified linear units, heads that
+        are together as wide as the model, and widths that are multiples of `STEP`."""
         if not compiling.AVAILABLE or not isinstance(model, Transformer) or not FastTransformer.fits(model):
             return False
         attentions = [part for part in model.modules() if isinstance(part, Attention)]
         inners = [part for part in model.modules() if isinstance(part, FeedForward)]
-        sizes = {
-            size
-            for part in (*attentions, *inners)
-            for name in ("key", "inner")
-            if hasattr(part, name)
-            for size in getattr(part, name).weight.shape
-        }
+        widths = {size for part in attentions for size in part.query.weight.shape}
         return (
             known(arithmetic)
-            and all(size % STEP == 0 for size in sizes)
+            and len(widths) == 1  # the heads together are as wide as the model
+            and len({part.heads for part in attentions}) == 1
+            and all(size % STEP == 0 for size in (*widths, *(len(part.inner.weight) for part in inners)))
             and all(type(part.position).rotate is Position.rotate for part in attentions)
             and all(part.activation is torch.relu for part in inners)
         )
@@ -176,10 +173,6 @@ def _feed_forward(
         product([part.weight for part in inner], [part.bias for part in inner], arithmetic),
         product([part.weight for part in outer], [part.bias for part in outer], arithmetic),
     )
-
-
-def _norms(model: Transformer) -> bool:
-    return isinstance(model.decoder.layers[0].attention_residual.norm, nn.LayerNorm)
 
 
 def _residuals(layer: EncoderLayer | DecoderLayer) -> list[Residual]:

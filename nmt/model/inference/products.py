@@ -39,6 +39,7 @@ def product(weights_OI: Sequence[Tensor], biases_O: Sequence[Tensor | None], ari
     int8: weights are whole numbers from -127 to 127 with a scale for each output; their sums are exact. A processor
     without instructions for that computes the same in float32.
     """
+    assert known(arithmetic)
     weight_NOI = np.stack([weight_OI.detach().float().numpy() for weight_OI in weights_OI])
     bias_NO = np.stack([_bias(weight_OI, bias_O) for weight_OI, bias_O in zip(weights_OI, biases_O, strict=True)])
     layers, outputs = bias_NO.shape
