@@ -38,10 +38,9 @@ class Engine:
         weights = self._weights()
         learning = any(weight.requires_grad for weight in weights)  # fused optimizers change weights without a trace
         now = arithmetic, [(weight.data_ptr(), weight._version) for weight in weights]
-        if now != self.made_of or learning:
+        if self.made is None or now != self.made_of or learning:
             self.made = None  # its memory goes first
             self.made, self.made_of = self._make(arithmetic, learning), now
-        assert self.made is not None
         return self.made
 
     def _make(self, arithmetic: Arithmetic, learning: bool) -> Stepper:
