@@ -172,10 +172,17 @@ SPEED = {"batch_tokens", "batch_lines", "buffer_lines", "device", "threads", "wo
 IDLE = SPEED | {"output", "lenpen", "interactive", "resume", "quiet"}  # what changes no line of the output
 
 
+def check_stdin(files: Mapping[str, object]) -> None:
+    """Raises BadParameter where two of the options name stdin."""
+    if len(twice := [name for name, path in files.items() if str(path) == "-"]) > 1:
+        raise typer.BadParameter(f"only one of {' and '.join(twice)} can be stdin")
+
+
 def kept(given: Mapping[str, Any]) -> Kept:
     """What an interrupted call of the same options has left."""
     from nmt import __version__
     from nmt.checkpoint.layout import resolve
+    from nmt.corpus.lines import read_once
     from nmt.search.resume import Kept, digest
 
     record: dict[str, Any] = {"nmt": __version__}
@@ -183,6 +190,10 @@ def kept(given: Mapping[str, Any]) -> Kept:
         if name in {"models", "rescore_by"}:
             record[name] = [digest(resolve(Path(model))) for model in value or ()]
         elif name == "input_" or isinstance(value, Path):
+            if read_once(value):
+                raise typer.BadParameter(
+                    f"--resume reads files again; {option_of(name.strip('_'))} {value} is no file but a stream"
+                )
             record[name.strip("_")] = digest(Path(value))
         elif name not in IDLE:
             record[name] = value

@@ -197,8 +197,8 @@ def translate(
     if form == "text" and n_best > 1 and not reordered:
         raise typer.BadParameter("text has one line for each line; take --format nbest, jsonl or fairseq with --n-best")
     choice.check_choice(n_best, mbr, rescore_by, rescore_weight, lm is not None, lm_weight is not None)
-    if prefix is not None and str(prefix) == input_ == "-":
-        raise typer.BadParameter("only one of --input and --prefix can be stdin")
+    files = {"--input": input_, "--prefix": prefix, "--glossary": glossary, "--lm": lm, "--shortlist": shortlist}
+    control.check_stdin(files)
     idle = [name for name, setting in SAMPLING.items() if given[setting] is not None]
     if idle and not sample and input_form == "text":
         raise typer.BadParameter(f"{', '.join(idle)} would change nothing without --sample")
@@ -233,7 +233,8 @@ def translate(
 
         converse(Session(translator, common, n_best, **settings), f"nmt: {', '.join(map(str, models))}")
         return
-    show.awaits(input_)
+    for path in (input_, prefix):
+        show.awaits(path)
     show.progress(
         translate_file(
             translator,

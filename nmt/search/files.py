@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import stat
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
@@ -10,7 +9,7 @@ from itertools import islice, zip_longest
 from pathlib import Path
 from typing import Any, Literal
 
-from nmt.corpus.lines import LineWriter, is_blank, keep_apart, open_lines, read_lines
+from nmt.corpus.lines import LineWriter, is_blank, keep_apart, open_lines, read_lines, read_once
 from nmt.errors import DataError
 from nmt.events import Caution, Event, Notice, Progress
 from nmt.search.asked import Asked
@@ -52,16 +51,17 @@ def translate_file(
 
     A file is read through before anything is written, so that invalid UTF-8 or JSON is an error that leaves no
     output; of a stream, everything up to `buffer_lines` before the bad line may be written already. A stream that
-    pauses gets its translations at once. Raises DataError, OutputError, and NmtError for unfit settings.
+    pauses gets its translations at once. Prefixes may be a stream too. Raises DataError, OutputError, and NmtError
+    for unfit settings.
     """
     keep_apart(source, output)
     reads_context = translator.context.sentences > 0
     asked = Asked(source, source_form, on_bad_bytes, prefix, common or Request(""), reads_context)
     tally: Counter[str] = Counter()
     total = None
-    if not _streams(source):
+    if not read_once(source):
         total = 0
-        for request, _ in asked.requests():
+        for request, _ in asked.checkable().requests():
             total += 1
             if not is_blank(request.source):
                 translator.tags.lead(request.tag, f"line {total}: ")
@@ -86,7 +86,7 @@ def translate_file(
         yield Progress(label, first, total, "lines")
         if first:
             yield Notice(f"{output}: {first:,} lines are there; going on from line {first + 1:,}")
-        feed = live(requests(first)) if _streams(source) else requests(first)
+        feed = live(requests(first)) if asked.pauses else requests(first)
         found = translator.underway(feed, n_best=n_best, alignment=alignment, first=first, **settings)
         for translation in found:
             if isinstance(translation, int):
@@ -132,8 +132,8 @@ def rescore_files(
     keep_apart(source, output)
     keep_apart(target, output)
     translator.tags.lead(tag)
-    streams = [path for path in (source, target) if _streams(path)]
-    counts = [sum(1 for _ in read_lines(path, on_bad_bytes)) for path in (source, target) if not _streams(path)]
+    streams = [path for path in (source, target) if read_once(path)]
+    counts = [sum(1 for _ in read_lines(path, on_bad_bytes)) for path in (source, target) if not read_once(path)]
     if len(counts) == 2 and counts[0] != counts[1]:
         raise _unequal(source, target, counts[0], counts[1])
     tally: Counter[str] = Counter()
@@ -199,16 +199,6 @@ def _lines_named(numbers: list[int]) -> str:
 
 def _name(path: Path | str) -> str:
     return "stdin" if str(path) == "-" else str(path)
-
-
-def _streams(path: Path | str) -> bool:
-    """Whether `path` can be read only once, and may pause: stdin, a pipe, a terminal."""
-    if str(path) == "-":
-        return True
-    try:
-        return not stat.S_ISREG(Path(path).stat().st_mode)
-    except OSError:
-        return False  # reading it will say what is wrong
 
 
 def _unequal(source: Path | str, target: Path | str, sources: int, targets: int) -> DataError:

@@ -117,6 +117,17 @@ def test_another_input_or_an_output_of_unknown_origin_is_refused(nmt: Command, m
     assert "was begun with something else: --input holds something else\n" in ended.err
 
 
+@pytest.mark.parametrize("option", ["--input", "--prefix", "--glossary"])
+def test_what_can_be_read_only_once_is_refused(
+    nmt: Command, model: Path, text: Path, pipe: Callable[[str], Path], option: str
+) -> None:
+    given = {"--input": text, option: pipe("\n")}
+    call = (part for pair in given.items() for part in pair)
+    ended = nmt("translate", model, *call, "--output", text.parent / "out", "--resume")
+    assert ended.status == 2 and f"{option} /dev/fd/" in ended.err and "Traceback" not in ended.err
+    assert not list(text.parent.glob("out*"))
+
+
 def test_more_lines_than_the_input_has_are_refused(nmt: Command, model: Path, text: Path) -> None:
     out = text.parent / "out"
     call = ["translate", model, "--input", text, "--output", out, "--resume"]
