@@ -50,6 +50,7 @@ def score(
     Example: nmt translate runs/sample --input test.en | nmt score test.de --language de
     """
     from nmt.corpus.lines import open_lines
+    from nmt.score.comet import PROGRAM, Comet
     from nmt.score.config import named
     from nmt.score.report import line
     from nmt.score.sections import lines
@@ -82,17 +83,16 @@ def score(
         worst=worst,
         check=check,
     )
+    program = comet_program or PROGRAM
+    scorer = Comet.find(comet, program, os.environ, len(references)) if comet else None
     inputs = input_ or ["-"]
     for path in inputs:
         show.awaits(path)
     texts = read_texts(inputs, references, source, on_bad_bytes)
-    if comet:
-        from nmt.score.comet import PROGRAM, with_comet
-
-        program = comet_program or PROGRAM
+    if scorer:
         show.say(f"COMET: {program} scores {len(inputs)} × {len(texts):,} lines")
-        texts, found = with_comet(texts, comet, program, os.environ)
-        metrics += found
+        texts, found = scorer.score(texts)
+        metrics.append(found)
     answer = study(texts, metrics, language, asked)
     for text in dict.fromkeys(text for result in answer.results for text in result.cautions):
         show.caution(text)
