@@ -108,6 +108,16 @@ TagOption = Annotated[
     ),
 ]
 
+ContextOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--context",
+        metavar="TEXT",
+        show_default=False,
+        help="A sentence before it, of a model that reads those before each; may repeat, the oldest first.",
+    ),
+]
+
 
 def asked_tag(to: str | None, tag: str | None) -> str:
     """The tag that the two options ask for, or nothing."""
