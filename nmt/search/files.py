@@ -127,7 +127,9 @@ def rescore_files(
 ) -> Iterator[Event]:
     """Write the model's own score of each line of `target` as a translation of its line of `source`, after `tag`.
 
-    Files are read through before anything is written. Raises DataError also when the counts of lines differ.
+    Files are read through before anything is written. Lines longer than the model's limit are scored as a whole,
+    since nothing tells which part of a translation belongs to which part of a source; they are named at the end.
+    Raises DataError also when the counts of lines differ.
     """
     keep_apart(source, output)
     keep_apart(target, output)
@@ -150,6 +152,7 @@ def rescore_files(
             yield one, other
 
     cut: list[int] = []
+    strained: list[int] = []
     scored = translator.rescore_stream(live(zipped()) if streams else zipped(), tag=tag, **settings)
     with open_lines(output) as out:
         for number, candidate in enumerate(scored, 1):
@@ -159,9 +162,14 @@ def rescore_files(
                 out.flush()
             if not candidate.finished:
                 cut.append(number)
+            elif (candidate.source_length or 0) > translator.max_source_tokens:
+                strained.append(number)
             yield Progress("rescore", number, counts[0] if counts else None, "lines")
     if cut:
-        yield Caution(f"only as much as the model has positions for was scored of {_lines_named(cut)}")
+        yield Caution(f"only as much as the model takes was scored of {_lines_named(cut)}")
+    if strained:
+        limit = f"{translator.max_source_tokens:,} tokens, the model's limit, where nmt translate splits"
+        yield Caution(f"a source of more than {limit}, was scored as a whole: {_lines_named(strained)}")
     yield from _last_words([], tally)
 
 
