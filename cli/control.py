@@ -169,6 +169,7 @@ Alignment = Annotated[
 
 
 SPEED = {"batch_tokens", "batch_lines", "buffer_lines", "device", "threads", "workers"}
+UNASKED = {"n_best": 1, "input_form": "text", "on_bad_bytes": "error"}  # and what ControlConfig says is neutral
 IDLE = SPEED | {"output", "lenpen", "interactive", "resume", "quiet"}  # what changes no line of the output
 
 
@@ -183,6 +184,7 @@ def kept(given: Mapping[str, Any]) -> Kept:
     from nmt import __version__
     from nmt.checkpoint.layout import resolve
     from nmt.corpus.lines import read_once
+    from nmt.search.control.config import ControlConfig
     from nmt.search.resume import Kept, digest
 
     record: dict[str, Any] = {"nmt": __version__}
@@ -198,7 +200,7 @@ def kept(given: Mapping[str, Any]) -> Kept:
         elif name not in IDLE:
             record[name] = value
     names = {name: option_of(name) for name in record if name != "nmt"}
-    return Kept(Path(given["output"]), given["form"], record, names)
+    return Kept(Path(given["output"]), given["form"], record, names, UNASKED | ControlConfig.neutral())
 
 
 def asked_of_all(
