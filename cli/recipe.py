@@ -110,10 +110,13 @@ def check(recipe: RecipeFile, set_: Overrides = None, run_dir: RunDir = None, qu
     from nmt.errors import RecipeError
     from nmt.recipe import read
     from nmt.stages.check import problems
+    from nmt.stages.reach import cautions
     from nmt.stages.run import where
 
     resolved = read(recipe, set_ or [])
     found = list(dict.fromkeys(problems(resolved, where(resolved, run_dir))))
     if found:
         raise RecipeError("\n".join(found), f"mend these; nmt recipe check {recipe} looks again")
+    for text in cautions(resolved):
+        show.caution(text)
     show.say(f"{recipe}: no problems; nmt run {recipe}")
