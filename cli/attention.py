@@ -180,6 +180,7 @@ def _study(load: Callable[[], Translator], source: str, target: str, form: str, 
     from nmt.analysis.importance import Studied, study
     from nmt.corpus.lines import open_lines, read_lines
     from nmt.score.report import table as aligned
+    from nmt.wording import counted
 
     sides = list(read_lines(source)), list(read_lines(target))
     found: list[Studied] = []
@@ -199,7 +200,8 @@ def _study(load: Callable[[], Translator], source: str, target: str, form: str, 
         for line in lines:
             out.write(line)
     result = found[0]
-    show.say(f"{result.pairs:,} pairs, {result.tokens:,} target tokens, loss {result.loss:.4f} with all heads")
+    told = f"{counted(result.pairs, 'pair')}, {counted(result.tokens, 'target token')}"
+    show.say(f"{told}, loss {result.loss:.4f} with all heads")
 
 
 def _form(output: str | None) -> Literal["html", "json", "png"]:

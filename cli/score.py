@@ -56,6 +56,7 @@ def score(
     from nmt.score.sections import lines
     from nmt.score.study import Questions, study
     from nmt.score.texts import read_texts
+    from nmt.wording import counted
 
     references = [*(reference or []), *(ref or [])]
     if not references:
@@ -90,7 +91,7 @@ def score(
         show.awaits(path)
     texts = read_texts(inputs, references, source, on_bad_bytes)
     if scorer:
-        show.say(f"COMET: {program} scores {len(inputs)} × {len(texts):,} lines")
+        show.say(f"COMET: {program} scores {len(inputs)} × {counted(len(texts), 'line')}")
         texts, found = scorer.score(texts)
         metrics.append(found)
     answer = study(texts, metrics, language, asked)

@@ -25,6 +25,7 @@ from nmt.search.align import Pairs, Words, aligned, recorded
 from nmt.search.batching import batches
 from nmt.search.control.request import Request
 from nmt.search.translate import Translator
+from nmt.wording import counted
 
 BATCH_TOKENS = 2048
 
@@ -51,7 +52,7 @@ def align(translator: Translator, sources: Sequence[str | Request], targets: Seq
     """
     if len(sources) != len(targets):
         raise DataError(
-            f"--source has {len(sources):,} lines, --target {len(targets):,}; they are pairs by line number",
+            f"--source has {counted(len(sources), 'line')}, --target {len(targets):,}; they are pairs by line number",
             "give two files with one line for each pair",
         )
     modules = crossing(translator.model)
@@ -59,7 +60,7 @@ def align(translator: Translator, sources: Sequence[str | Request], targets: Seq
     texts = {i for i, pair in enumerate(zip(ready.sources, targets, strict=True)) if not any(map(is_blank, pair))}
     kept = sorted((i for i in texts if ready.fits(i)), key=lambda i: -ready.length(i))
     if left := len(texts) - len(kept):
-        yield Caution(f"{left:,} pairs have no links: a side is too long for the model")
+        yield Caution(f"{counted(left, 'pair has', 'pairs have')} no links: a side is too long for the model")
     links: list[list[Pairs]] = [[()] * len(sources) for _ in modules]
     done = 0
     for rows in batches(kept, ready.length, BATCH_TOKENS, max(len(kept), 1)):

@@ -9,6 +9,7 @@ from nmt.analysis.chosen import Seen, Sentence, Sights, reads
 from nmt.analysis.markup import Markup, details, join, tag
 from nmt.analysis.record import Record
 from nmt.corpus.lines import is_blank
+from nmt.wording import counted
 
 FAINTEST = 0.01  # a weight that is drawn
 LEVELS = 12  # shades of a thumbnail
@@ -74,7 +75,7 @@ def _gloss(seen: Seen) -> Markup:
 
 def _maps(seen: Seen, name: str, command: str, open_: bool) -> Iterator[Markup]:
     heads = len(seen.weights[seen.layer])
-    summary = f"Cross-attention of {name}: layer {seen.layer + 1}, mean of {heads} heads"
+    summary = f"Cross-attention of {name}: layer {seen.layer + 1}, mean of {counted(heads, 'head')}"
     yield details(summary, tag("div", _map(seen), class_="map"), open_=open_)
     about = tag("p", "All weights, also of encoder and decoder: ", tag("code", command), class_="soft")
     yield details("Every head of every layer", tag("div", _heads(seen), class_="wide"), about)

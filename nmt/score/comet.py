@@ -21,6 +21,7 @@ from nmt.corpus.lines import one_line
 from nmt.errors import DataError, ModelError, NmtError
 from nmt.score.texts import Texts
 from nmt.score.valued import GivenConfig, Valued
+from nmt.wording import counted
 
 PROGRAM = "comet-score"
 OFFLINE = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
@@ -175,5 +176,8 @@ def _values(output: Path, systems: Sequence[str], count: int, program: Path) -> 
         raise NmtError(f"{program}: its scores are not as COMET 2 writes them: {error!r}", _INSTALL) from error
     for row in rows:
         if len(row) != count or not all(map(math.isfinite, row)):
-            raise NmtError(f"{program}: gave {len(row)} scores for {count} lines, or one that is no number", _INSTALL)
+            raise NmtError(
+                f"{program}: gave {counted(len(row), 'score')} for {counted(count, 'line')}, or one that is no number",
+                _INSTALL,
+            )
     return rows

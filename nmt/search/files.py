@@ -19,6 +19,7 @@ from nmt.search.formats import Format, Record, jsonl, one_object, rounded, write
 from nmt.search.resume import Kept
 from nmt.search.translate import Translator
 from nmt.search.translation import Candidate, Translation
+from nmt.wording import bad_bytes, counted
 
 _NAMED = 10  # most lines named in one caution
 
@@ -85,7 +86,7 @@ def translate_file(
     ):
         yield Progress(label, first, total, "lines")
         if first:
-            yield Notice(f"{output}: {first:,} lines are there; going on from line {first + 1:,}")
+            yield Notice(f"{output}: {counted(first, 'line is', 'lines are')} there; going on from line {first + 1:,}")
         feed = live(requests(first)) if asked.pauses else requests(first)
         found = translator.underway(feed, n_best=n_best, alignment=alignment, first=first, **settings)
         for translation in found:
@@ -189,14 +190,13 @@ def _scored(source: str, target: str, candidate: Candidate) -> str:
 def _last_words(cut: list[int], tally: Counter[str]) -> Iterator[Event]:
     """What is told once, at the end."""
     if cut:
-        many = "translations were" if len(cut) > 1 else "translation was"
-        yield Caution(f"{len(cut):,} {many} cut at the limit of length: {_lines_named(cut)}")
+        many = counted(len(cut), "translation was", "translations were")
+        yield Caution(f"{many} cut at the limit of length: {_lines_named(cut)}")
     if tally["bad bytes"]:
-        yield Caution(f"{tally['bad bytes']:,} bytes were not valid UTF-8; U+FFFD stands in their place")
+        yield Caution(bad_bytes(tally["bad bytes"]))
     if tally["half pairs"]:
-        yield Caution(
-            f"{tally['half pairs']:,} halves of surrogate pairs in JSON stood alone; U+FFFD is in their place"
-        )
+        halves = counted(tally["half pairs"], "half of a surrogate pair", "halves of surrogate pairs")
+        yield Caution(f"{halves} in JSON stood alone; U+FFFD is in their place")
 
 
 def _lines_named(numbers: list[int]) -> str:
@@ -210,7 +210,8 @@ def _name(path: Path | str) -> str:
 
 
 def _unequal(source: Path | str, target: Path | str, sources: int, targets: int) -> DataError:
+    counts = f"{_name(source)} has {counted(sources, 'line')}, {_name(target)} has {targets:,}"
     return DataError(
-        f"{_name(source)} has {sources:,} lines, {_name(target)} has {targets:,}; they are pairs by line number",
+        f"{counts}; they are pairs by line number",
         "give two files with one line for each pair",
     )

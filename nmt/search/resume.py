@@ -19,6 +19,7 @@ from nmt.corpus.packed import packing
 from nmt.errors import OutputError
 from nmt.files import read_json, sha256, write_json, write_whole
 from nmt.search.formats import Format
+from nmt.wording import counted
 
 try:
     import fcntl
@@ -102,7 +103,7 @@ class Kept:
             done, size = self._complete(stream)
             if done > total:
                 raise OutputError(
-                    f"{self.partial}: holds {done:,} lines; the input has {total:,}", "remove it to begin anew"
+                    f"{self.partial}: holds {counted(done, 'line')}; the input has {total:,}", "remove it to begin anew"
                 )
             stream.truncate(size)
             yield LineWriter(stream, str(self.partial)), done

@@ -17,6 +17,7 @@ from nmt.errors import DataError, NmtError, TrainingError
 from nmt.recipe import Recipe
 from nmt.stages.parent import check_parent
 from nmt.stages.stage import RunFolder, flatten
+from nmt.wording import counted
 
 FIRST_LINES = 1000
 SPECIAL_PIECES, BYTE_PIECES = 4, 256
@@ -187,7 +188,8 @@ def _device(recipe: Recipe) -> Iterator[str]:
 
     number = int(recipe.train.device.partition(":")[2] or 0)
     if number >= torch.cuda.device_count():
-        yield f"[train] device = {recipe.train.device!r}: this machine has {torch.cuda.device_count()} GPUs for torch"
+        there = counted(torch.cuda.device_count(), "GPU")
+        yield f"[train] device = {recipe.train.device!r}: this machine has {there} for torch"
 
 
 def _disk(recipe: Recipe, run: RunFolder) -> Iterator[str]:

@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 from nmt.corpus.lines import open_lines
 from nmt.errors import NmtError
 from nmt.recipe import Recipe
+from nmt.wording import counted
 
 MOST_LINES = 10_000
 """Of a file; larger corpora have pieces enough, and learning from them takes time."""
@@ -26,7 +27,8 @@ def cautions(recipe: Recipe) -> Iterator[str]:
             count = pieces(recipe, lines, tagged=side != "target")
             if count < recipe.bpe.size:
                 text = f"the {side} side of the training text" if side else "the training text"
-                yield f"[bpe] size = {recipe.bpe.size}: {text} has about {count:,} pieces in it; so many will be used"
+                has = f"{text} has about {counted(count, 'piece')} in it"
+                yield f"[bpe] size = {recipe.bpe.size}: {has}; so many will be used"
     except NmtError:
         return  # a problem, which is told as such
 

@@ -22,6 +22,7 @@ from nmt.stages.training import corpora_of, open_shards, report_of, told_of_corp
 from nmt.train.resume import check_fixed, told_changes
 from nmt.train.seeds import derive
 from nmt.train.state import State, read_record, resumable
+from nmt.wording import counted
 
 if TYPE_CHECKING:
     import numpy as np
@@ -65,11 +66,12 @@ def run(recipe: Recipe, run: RunFolder, ranks: Ranks | None = None) -> Iterator[
     device = ranks.place(recipe.train.device)
     precision = arithmetic(recipe.train.precision, device)
     processes = f", {ranks.size} processes" if ranks.size > 1 else ""
-    yield Notice(f"training on {device} in {precision}, {torch.get_num_threads()} threads{processes}")
+    yield Notice(f"training on {device} in {precision}, {counted(torch.get_num_threads(), 'thread')}{processes}")
     if recipe.train.accumulate % ranks.size:
+        batches = counted(recipe.train.accumulate, "batch an update does", "batches an update do")
         yield Notice(
-            f"{recipe.train.accumulate} batches an update do not go round among {ranks.size} processes, so some are "
-            f"split; with train.accumulate = {ranks.size} each would have a whole one, in larger updates"
+            f"{batches} not go round among {ranks.size} processes, so some are split; "
+            f"with train.accumulate = {ranks.size} each would have a whole one, in larger updates"
         )
     files = vocabulary_files(run, recipe.bpe.shared)
     source, target = Vocabulary.load(files["source"]), Vocabulary.load(files["target"])
@@ -79,7 +81,8 @@ def run(recipe: Recipe, run: RunFolder, ranks: Ranks | None = None) -> Iterator[
     if not order.whole:
         yield Notice(f"an epoch is planned in {order.groups} groups, of which each is a random part of the pairs")
     if order.skipped:
-        yield Caution(f"{order.skipped:,} training pairs are longer than the limits of [train] and are left out")
+        left = counted(order.skipped, "training pair is", "training pairs are")
+        yield Caution(f"{left} left out: longer than the limits of [train]")
 
     if recipe.average.of == "last" and recipe.average.count > recipe.train.keep_checkpoints:
         counts = f"[average] count = {recipe.average.count}, [train] keep_checkpoints = {recipe.train.keep_checkpoints}"
