@@ -79,7 +79,7 @@ ModelFolder = Annotated[
 Models = Annotated[
     list[Path],
     typer.Argument(
-        metavar="MODEL...",
+        metavar="MODEL",
         show_default=False,
         help="A run folder, a checkpoint folder or an exported model; several of one vocabulary work together.",
     ),

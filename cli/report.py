@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from nmt.analysis.chosen import Sights
     from nmt.analysis.record import Record
 
-Runs = Annotated[list[Path], typer.Argument(metavar="RUN...", show_default=False, help="Run folders.")]
+Runs = Annotated[list[Path], typer.Argument(metavar="RUN", show_default=False, help="Run folders.")]
 Page = Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="File to write; - is stdout.")]
 NoAttention = Annotated[
     bool, typer.Option("--no-attention", help="Load no models: without alignment and attention of sentences.")
