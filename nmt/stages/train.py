@@ -48,8 +48,9 @@ def run(recipe: Recipe, run: RunFolder, ranks: Ranks | None = None) -> Iterator[
     from nmt.stages.settle import settled
     from nmt.stages.validation import validator
     from nmt.subwords.vocabulary import Vocabulary
+    from nmt.train.crowd import Crowd, usable
     from nmt.train.ema import Ema
-    from nmt.train.events import Stopped
+    from nmt.train.events import Step, Stopped
     from nmt.train.fit import fit
     from nmt.train.freeze import freeze
     from nmt.train.journal import Journal
@@ -133,6 +134,7 @@ def run(recipe: Recipe, run: RunFolder, ranks: Ranks | None = None) -> Iterator[
     journal = Journal(run.journal)
     if ranks.leads:
         journal.rewind(state.step, state.validated)
+    crowd = Crowd(usable(torch.get_num_threads())) if ranks.leads and device.type == "cpu" else None
     order_of = partial(batch_order, recipe, run)
     with (
         stop_on_signals() as should_stop,
@@ -157,6 +159,8 @@ def run(recipe: Recipe, run: RunFolder, ranks: Ranks | None = None) -> Iterator[
             if isinstance(event, Stopped):
                 ranks.part()
             yield event
+            if crowd and isinstance(event, Step) and (told_of := crowd.after_update()):
+                yield Notice(told_of)
 
 
 def check(recipe: Recipe, run: RunFolder) -> None:
