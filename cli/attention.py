@@ -15,7 +15,7 @@ from . import show
 from .align import Align, Gold, files_of_align
 from .align import align as align_words
 from .options import ContextOption, Device, ModelFolder, Quiet, TagOption, Threads, To, asked_tag
-from .translate import Beam
+from .translate_options import Beam
 
 if TYPE_CHECKING:
     from nmt.analysis.look import Look

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from .options import option
+from .options import option, option_of
 
 if TYPE_CHECKING:
     from nmt.search.control.rerank import Reorder
@@ -114,17 +115,21 @@ Mbr = Annotated[
 ]
 
 
-def check_choice(
-    n_best: int, mbr: str | None, rescore_by: list[Path] | None, weights: list[float] | None, lm: bool, lm_weight: bool
-) -> None:
+def check_choice(given: Mapping[str, Any]) -> None:
     """Raises BadParameter for what would change nothing, or lacks a half."""
-    for name, asked in (("--mbr", mbr), ("--rescore-by", rescore_by)):
-        if asked and n_best == 1:
-            raise typer.BadParameter(f"{name} chooses among the translations that --n-best K asks for")
-    if weights and len(weights) != len(rescore_by or ()):
-        raise typer.BadParameter(f"{len(weights)} --rescore-weight for {len(rescore_by or ())} --rescore-by")
-    if lm_weight and not lm:
+    rescore_by, weights, sample = given["rescore_by"] or (), given["rescore_weight"], given["sample"]
+    for name in ("mbr", "rescore_by"):
+        if given[name] and given["n_best"] == 1:
+            raise typer.BadParameter(f"{option_of(name)} chooses among the translations that --n-best K asks for")
+    if weights and len(weights) != len(rescore_by):
+        raise typer.BadParameter(f"{len(weights)} --rescore-weight for {len(rescore_by)} --rescore-by")
+    if given["lm_weight"] is not None and given["lm"] is None:
         raise typer.BadParameter("--lm-weight would change nothing without --lm")
+    groups = given["beam_groups"] or 1
+    if groups > 1 and sample:
+        raise typer.BadParameter("--beam-groups would change nothing with --sample")
+    if given["diversity"] is not None and groups == 1 and given["input_form"] == "text":
+        raise typer.BadParameter("--diversity would change nothing without --beam-groups")
 
 
 def reorder(

@@ -173,6 +173,13 @@ UNASKED = {"n_best": 1, "input_form": "text", "on_bad_bytes": "error"}  # and wh
 IDLE = SPEED | {"output", "lenpen", "interactive", "resume", "quiet"}  # what changes no line of the output
 
 
+def check_sampling(given: Mapping[str, Any]) -> None:
+    """Raises BadParameter for settings of sampling without it, unless lines of JSON may ask for it."""
+    idle = [option_of(name) for name in ("temperature", "top_k", "top_p", "seed") if given[name] is not None]
+    if idle and not given["sample"] and given["input_form"] == "text":
+        raise typer.BadParameter(f"{', '.join(idle)} would change nothing without --sample")
+
+
 def check_stdin(files: Mapping[str, object]) -> None:
     """Raises BadParameter where two of the options name stdin."""
     if len(twice := [name for name, path in files.items() if str(path) == "-"]) > 1:
