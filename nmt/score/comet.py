@@ -105,12 +105,14 @@ class Comet:
     model: CometModel
     program: Path
     environment: Mapping[str, str]
+    name: str
+    """The program as it was asked for."""
 
     @classmethod
     def find(cls, model: Path, program: str, environment: Mapping[str, str], references: int) -> Comet:
         """What will score lines with so many references. Raises ModelError for the model; NmtError for the program;
         DataError with more references than it reads."""
-        found = cls(find_model(model), find_program(program, environment), environment)
+        found = cls(find_model(model), find_program(program, environment), environment, program)
         if found.model.references and references > 1:
             raise DataError(f"COMET compares with one reference, and {references} are named", "name one of them")
         return found
