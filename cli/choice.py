@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -14,102 +15,93 @@ if TYPE_CHECKING:
     from nmt.search.control.rerank import Reorder
     from nmt.search.translate import Translator
 
-CHOICE = "Choice among translations"
+choosing = partial(option, panel="Choice among translations")
 
 Groups = Annotated[
     int | None,
-    option(
+    choosing(
         "--beam-groups",
         "--diverse-beam-groups",
         min=1,
         metavar="G",
-        panel=CHOICE,
         help="Divide the beam into G groups that avoid each other's words: diverse beam search.",
     ),
 ]
 Diversity = Annotated[
     float | None,
-    option(
+    choosing(
         "--diversity",
         "--diverse-beam-strength",
         min=0,
         metavar="X",
-        panel=CHOICE,
         help="What a token loses for each hypothesis of an earlier group that took it. Default: 0.5.",
     ),
 ]
 Patience = Annotated[
     float | None,
-    option(
+    choosing(
         "--patience",
         min=1,
         metavar="X",
-        panel=CHOICE,
         help="The search for a line ends once X times the beam's hypotheses have ended, if not before; 1 is neutral, "
         "and a beam of 1 is greedy.",
     ),
 ]
 Coverage = Annotated[
     float | None,
-    option(
+    choosing(
         "--coverage-penalty",
         min=0,
         metavar="B",
-        panel=CHOICE,
         help="Of what the beam finds, prefer by this weight what looks at every source token; 0 is neutral.",
     ),
 ]
 Unique = Annotated[
     bool,
-    option("--unique-text", metavar=None, panel=CHOICE, help="No two of the n best have the same text."),
+    choosing("--unique-text", metavar=None, help="No two of the n best have the same text."),
 ]
 LmFile = Annotated[
     Path | None,
-    option(
+    choosing(
         "--lm",
         metavar="FILE",
-        panel=CHOICE,
         help="An ARPA file of target pieces, as nmt lm writes: its log-probabilities are added at every step.",
     ),
 ]
 LmWeight = Annotated[
     float | None,
-    option("--lm-weight", min=0, metavar="W", panel=CHOICE, help="Weight of --lm's log-probabilities. Default: 0.2."),
+    choosing("--lm-weight", min=0, metavar="W", help="Weight of --lm's log-probabilities. Default: 0.2."),
 ]
 ShortlistFile = Annotated[
     Path | None,
-    option(
+    choosing(
         "--shortlist",
         metavar="FILE",
-        panel=CHOICE,
         help="Write only pieces that translate the source's, as nmt lexicon lists them, and the most frequent ones.",
     ),
 ]
 RescoreBy = Annotated[
     list[Path] | None,
-    option(
+    choosing(
         "--rescore-by",
         metavar="MODEL",
-        panel=CHOICE,
         help="Order the n best by their scores plus those of this model, weighed; may repeat.",
     ),
 ]
 RescoreWeight = Annotated[
     list[float] | None,
-    option(
+    choosing(
         "--rescore-weight",
         "--weight",
         metavar="W",
-        panel=CHOICE,
         help="Weight of each --rescore-by, in their order. Default: 1.",
     ),
 ]
 Mbr = Annotated[
     Literal["chrf"] | None,
-    option(
+    choosing(
         "--mbr",
         metavar=None,
-        panel=CHOICE,
         help="Of the n best or the samples, the first is the one most like all others: minimum Bayes risk.",
     ),
 ]
