@@ -8,6 +8,11 @@ def counted(number: int, one: str, many: str = "") -> str:
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
+def agreeing(number: int, unit: str) -> str:
+    """The unit, such as `lines`, as it stands behind a number told elsewhere."""
+    return unit.removesuffix("s") if number == 1 else unit
+
+
 def bad_bytes(number: int) -> str:
     """What is told of bytes that were read and are no text."""
     were = counted(number, "byte was", "bytes were")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from nmt.wording import bad_bytes, counted
+from nmt.wording import agreeing, bad_bytes, counted
 
 ROOT = Path(__file__).parents[1]
 
@@ -25,6 +25,11 @@ ROOT = Path(__file__).parents[1]
 )
 def test_a_number_agrees_with_its_noun(number: int, words: tuple[str, ...], told: str) -> None:
     assert counted(number, *words) == told
+
+
+def test_a_unit_agrees_with_the_number_before_it() -> None:
+    assert [agreeing(number, "updates") for number in (0, 1, 2)] == ["updates", "update", "updates"]
+    assert agreeing(1, "") == ""
 
 
 def test_bytes_that_are_no_text_are_told_alike_everywhere() -> None:
