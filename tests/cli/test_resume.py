@@ -113,11 +113,11 @@ def test_a_job_goes_on_that_knew_nothing_of_options_which_change_nothing(nmt: Co
     nmt(*call)
     whole, record = out.read_bytes(), json.loads(beside.read_text())
     asked = {name: record[name] for name in ("nmt", "models", "input", "form")}
-    for known in (record, asked, asked | {"of_old": None, "and_older": False, "oldest": []}):
+    of_old = {"of_old": None, "and_older": False, "oldest": []}
+    for known, more in ((record, NEUTRAL), (asked, ""), (asked | of_old, NEUTRAL)):
         beside.write_text(json.dumps(known))
-        for more in ([], NEUTRAL.split()):
-            ended = nmt(*call, *more)
-            assert ended.status == 0 and "whole already" in ended.err
+        ended = nmt(*call, *more.split())
+        assert ended.status == 0 and "whole already" in ended.err
     assert out.read_bytes() == whole
     beside.write_text(json.dumps(asked | {"of_old": 3}))
     ended = nmt(*call)
