@@ -14,8 +14,8 @@ import typer
 from . import show
 from .align import Align, Gold, files_of_align
 from .align import align as align_words
-from .options import Device, ModelFolder, Quiet, TagOption, Threads, To, asked_tag
-from .translate import Beam
+from .options import ContextOption, Device, ModelFolder, Quiet, TagOption, Threads, To, asked_tag
+from .translate_options import Beam
 
 if TYPE_CHECKING:
     from nmt.analysis.look import Look
@@ -101,6 +101,7 @@ def attention(
     source: Source = None,
     gold: Gold = None,
     beam: Beam = None,
+    context: ContextOption = None,
     to: To = None,
     tag: TagOption = None,
     device: Device = "auto",
@@ -118,6 +119,8 @@ def attention(
 
     Example: nmt attention runs/sample "The file could not be opened." --output attention.html
     """
+    if context and (heads or align):
+        raise typer.BadParameter("--context is for a SENTENCE; files are documents, in which lines follow each other")
     if gold is not None and not align:
         raise typer.BadParameter("--gold needs --align")
     if align:
@@ -151,7 +154,7 @@ def attention(
     from nmt.analysis.page import Choice
 
     translator = _loaded(model, device, threads, asked_tag(to, tag))
-    found = look(translator, sentence, target, beam=beam)
+    found = look(translator, sentence, target, context or (), beam=beam)
     choice = Choice(kind or "cross", _index(layer), _index(head), "words" if words else "subwords")
     _check(found, choice)
     place = output or f"attention.{form}"
@@ -177,6 +180,7 @@ def _study(load: Callable[[], Translator], source: str, target: str, form: str, 
     from nmt.analysis.importance import Studied, study
     from nmt.corpus.lines import open_lines, read_lines
     from nmt.score.report import table as aligned
+    from nmt.wording import counted
 
     sides = list(read_lines(source)), list(read_lines(target))
     found: list[Studied] = []
@@ -196,7 +200,8 @@ def _study(load: Callable[[], Translator], source: str, target: str, form: str, 
         for line in lines:
             out.write(line)
     result = found[0]
-    show.say(f"{result.pairs:,} pairs, {result.tokens:,} target tokens, loss {result.loss:.4f} with all heads")
+    told = f"{counted(result.pairs, 'pair')}, {counted(result.tokens, 'target token')}"
+    show.say(f"{told}, loss {result.loss:.4f} with all heads")
 
 
 def _form(output: str | None) -> Literal["html", "json", "png"]:

@@ -8,20 +8,22 @@ from typing import Annotated, Literal
 import typer
 
 from . import show as display
+from .help import Command, Group
 from .options import ModelFolder, Quiet
 
 app = typer.Typer(
+    cls=Group,
     help="Look into model folders, average them, export them.\n\nExample: nmt checkpoint show runs/sample",
     rich_markup_mode=None,
     no_args_is_help=True,
 )
 Models = Annotated[
     list[Path],
-    typer.Argument(metavar="MODEL...", show_default=False, help="A run folder, or the checkpoint folders to average."),
+    typer.Argument(metavar="MODEL", show_default=False, help="A run folder, or the checkpoint folders to average."),
 ]
 
 
-@app.command()
+@app.command(cls=Command)
 def show(model: ModelFolder, quiet: Quiet = False) -> None:
     """Print what MODEL holds: settings, sizes, vocabulary, origin; of a run, also every checkpoint with its scores.
 
@@ -40,7 +42,7 @@ def show(model: ModelFolder, quiet: Quiet = False) -> None:
             print(line)
 
 
-@app.command()
+@app.command(cls=Command)
 def average(
     models: Models,
     output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", show_default=False, help="Folder to write.")],
@@ -71,7 +73,7 @@ def average(
     display.progress(average_named(models, output, last=last, best=best, by=by))
 
 
-@app.command()
+@app.command(cls=Command)
 def export(
     model: ModelFolder,
     output: Annotated[Path, typer.Argument(metavar="OUTPUT", show_default=False, help="Folder to write.")],

@@ -2,129 +2,126 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from .options import option
+from .options import option, option_of
 
 if TYPE_CHECKING:
     from nmt.search.control.rerank import Reorder
     from nmt.search.translate import Translator
 
-CHOICE = "Choice among translations"
+choosing = partial(option, panel="Choice among translations")
 
 Groups = Annotated[
     int | None,
-    option(
+    choosing(
         "--beam-groups",
         "--diverse-beam-groups",
         min=1,
         metavar="G",
-        panel=CHOICE,
         help="Divide the beam into G groups that avoid each other's words: diverse beam search.",
     ),
 ]
 Diversity = Annotated[
     float | None,
-    option(
+    choosing(
         "--diversity",
         "--diverse-beam-strength",
         min=0,
         metavar="X",
-        panel=CHOICE,
         help="What a token loses for each hypothesis of an earlier group that took it. Default: 0.5.",
     ),
 ]
 Patience = Annotated[
     float | None,
-    option(
+    choosing(
         "--patience",
         min=1,
         metavar="X",
-        panel=CHOICE,
         help="The search for a line ends once X times the beam's hypotheses have ended, if not before; 1 is neutral, "
         "and a beam of 1 is greedy.",
     ),
 ]
 Coverage = Annotated[
     float | None,
-    option(
+    choosing(
         "--coverage-penalty",
         min=0,
         metavar="B",
-        panel=CHOICE,
         help="Of what the beam finds, prefer by this weight what looks at every source token; 0 is neutral.",
     ),
 ]
 Unique = Annotated[
     bool,
-    option("--unique-text", metavar=None, panel=CHOICE, help="No two of the n best have the same text."),
+    choosing("--unique-text", metavar=None, help="No two of the n best have the same text."),
 ]
 LmFile = Annotated[
     Path | None,
-    option(
+    choosing(
         "--lm",
         metavar="FILE",
-        panel=CHOICE,
         help="An ARPA file of target pieces, as nmt lm writes: its log-probabilities are added at every step.",
     ),
 ]
 LmWeight = Annotated[
     float | None,
-    option("--lm-weight", min=0, metavar="W", panel=CHOICE, help="Weight of --lm's log-probabilities. Default: 0.2."),
+    choosing("--lm-weight", min=0, metavar="W", help="Weight of --lm's log-probabilities. Default: 0.2."),
 ]
 ShortlistFile = Annotated[
     Path | None,
-    option(
+    choosing(
         "--shortlist",
         metavar="FILE",
-        panel=CHOICE,
         help="Write only pieces that translate the source's, as nmt lexicon lists them, and the most frequent ones.",
     ),
 ]
 RescoreBy = Annotated[
     list[Path] | None,
-    option(
+    choosing(
         "--rescore-by",
         metavar="MODEL",
-        panel=CHOICE,
         help="Order the n best by their scores plus those of this model, weighed; may repeat.",
     ),
 ]
 RescoreWeight = Annotated[
     list[float] | None,
-    option(
+    choosing(
         "--rescore-weight",
         "--weight",
         metavar="W",
-        panel=CHOICE,
         help="Weight of each --rescore-by, in their order. Default: 1.",
     ),
 ]
 Mbr = Annotated[
     Literal["chrf"] | None,
-    option(
+    choosing(
         "--mbr",
         metavar=None,
-        panel=CHOICE,
         help="Of the n best or the samples, the first is the one most like all others: minimum Bayes risk.",
     ),
 ]
 
 
-def check_choice(
-    n_best: int, mbr: str | None, rescore_by: list[Path] | None, weights: list[float] | None, lm: bool, lm_weight: bool
-) -> None:
+def check_choice(given: Mapping[str, Any]) -> None:
     """Raises BadParameter for what would change nothing, or lacks a half."""
-    for name, asked in (("--mbr", mbr), ("--rescore-by", rescore_by)):
-        if asked and n_best == 1:
-            raise typer.BadParameter(f"{name} chooses among the translations that --n-best K asks for")
-    if weights and len(weights) != len(rescore_by or ()):
-        raise typer.BadParameter(f"{len(weights)} --rescore-weight for {len(rescore_by or ())} --rescore-by")
-    if lm_weight and not lm:
+    rescore_by, weights, sample = given["rescore_by"] or (), given["rescore_weight"], given["sample"]
+    for name in ("mbr", "rescore_by"):
+        if given[name] and given["n_best"] == 1:
+            raise typer.BadParameter(f"{option_of(name)} chooses among the translations that --n-best K asks for")
+    if weights and len(weights) != len(rescore_by):
+        raise typer.BadParameter(f"{len(weights)} --rescore-weight for {len(rescore_by)} --rescore-by")
+    if given["lm_weight"] is not None and given["lm"] is None:
         raise typer.BadParameter("--lm-weight would change nothing without --lm")
+    groups = given["beam_groups"] or 1
+    if groups > 1 and sample:
+        raise typer.BadParameter("--beam-groups would change nothing with --sample")
+    if given["diversity"] is not None and groups == 1 and given["input_form"] == "text":
+        raise typer.BadParameter("--diversity would change nothing without --beam-groups")
 
 
 def reorder(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,149 +16,132 @@ if TYPE_CHECKING:
     from nmt.search.resume import Kept
     from nmt.search.translate import Translator
 
-LENGTH, LOOPS, CONTENT, SAMPLING = (
-    "Length of translations",
-    "Against repetition",
-    "What translations must hold",
-    "Sampling",
-)
+length = partial(option, panel="Length of translations")
+looping = partial(option, panel="Against repetition")
+holding = partial(option, panel="What translations must hold")
+sampling = partial(option, panel="Sampling")
 KINDS = ("url", "email", "placeholder", "number")
 
 MinLength = Annotated[
     int | None,
-    option("--min-length", min=0, panel=LENGTH, help="A translation has at least N tokens, end mark not counted."),
+    length("--min-length", min=0, help="A translation has at least N tokens, end mark not counted."),
 ]
 MaxLength = Annotated[
     int | None,
-    option("--max-length", min=1, panel=LENGTH, help="A translation has at most N tokens, end mark not counted."),
+    length("--max-length", min=1, help="A translation has at most N tokens, end mark not counted."),
 ]
 MinRatio = Annotated[
     float | None,
-    option("--min-length-ratio", min=0, metavar="R", panel=LENGTH, help="At least R tokens for each source token."),
+    length("--min-length-ratio", min=0, metavar="R", help="At least R tokens for each source token."),
 ]
 MaxRatio = Annotated[
     float | None,
-    option(
-        "--max-length-ratio", metavar="R", panel=LENGTH, help="At most R tokens for each source token, but one anyway."
-    ),
+    length("--max-length-ratio", metavar="R", help="At most R tokens for each source token, but one anyway."),
 ]
 NoRepeat = Annotated[
     int | None,
-    option(
+    looping(
         "--no-repeat-ngram",
         "--no-repeat-ngram-size",
         min=0,
-        panel=LOOPS,
         help="No sequence of N tokens occurs twice in a translation; 0 allows it.",
     ),
 ]
 RepetitionPenalty = Annotated[
     float | None,
-    option(
+    looping(
         "--repetition-penalty",
         metavar="X",
-        panel=LOOPS,
         help="Multiply the log-probability of tokens written already; above 1 avoids them, 1 is neutral.",
     ),
 ]
 Prefix = Annotated[
     Path | None,
-    option(
+    holding(
         "--prefix",
         metavar="FILE",
-        panel=CONTENT,
         help="How each translation begins, line for line; an empty line leaves it free.",
     ),
 ]
 Require = Annotated[
     list[str] | None,
-    option(
+    holding(
         "--require",
         metavar="PHRASE",
-        panel=CONTENT,
         help="Must stand in every translation as whole words; may repeat.",
     ),
 ]
 Forbid = Annotated[
     list[str] | None,
-    option(
+    holding(
         "--forbid",
         metavar="PHRASE",
-        panel=CONTENT,
         help="Must not stand in any translation as whole words; may repeat.",
     ),
 ]
 GlossaryFile = Annotated[
     Path | None,
-    option(
+    holding(
         "--glossary",
         metavar="FILE",
-        panel=CONTENT,
         help="Lines SOURCE TAB TARGET: where SOURCE stands in a line, TARGET must stand in its translation.",
     ),
 ]
 Protect = Annotated[
     list[str] | None,
-    option(
+    holding(
         "--protect",
         metavar="KIND",
-        panel=CONTENT,
         help=f"Must come through unchanged, exactly as often as in the source: {', '.join(KINDS)} or all; may repeat.",
     ),
 ]
 Keep = Annotated[
     list[str] | None,
-    option(
+    holding(
         "--keep",
         metavar="REGEX",
-        panel=CONTENT,
         help="Whatever this regular expression finds must come through like --protect's; may repeat.",
     ),
 ]
 Markup = Annotated[
     bool,
-    option(
+    holding(
         "--markup",
         metavar=None,
-        panel=CONTENT,
         help="Lines hold tags and entities of XML or HTML: translate the text, put every tag around its words again.",
     ),
 ]
 ReplaceUnk = Annotated[
     bool,
-    option(
+    holding(
         "--replace-unk",
         metavar=None,
-        panel=CONTENT,
         help="Where the model writes its unknown token, put the source word that it looks at.",
     ),
 ]
 Sample = Annotated[
     bool,
-    option(
+    sampling(
         "--sample",
         metavar=None,
-        panel=SAMPLING,
         help="Draw translations at random by their probability; --n-best K draws K.",
     ),
 ]
 Temperature = Annotated[
     float | None,
-    option("--temperature", metavar="T", panel=SAMPLING, help="Below 1 prefers the probable, above 1 the improbable."),
+    sampling("--temperature", metavar="T", help="Below 1 prefers the probable, above 1 the improbable."),
 ]
 TopK = Annotated[
     int | None,
-    option("--top-k", min=0, metavar="K", panel=SAMPLING, help="Draw from the K most probable tokens; 0 is all."),
+    sampling("--top-k", min=0, metavar="K", help="Draw from the K most probable tokens; 0 is all."),
 ]
 TopP = Annotated[
     float | None,
-    option(
-        "--top-p", metavar="P", panel=SAMPLING, help="Draw from the fewest tokens that together have probability P."
-    ),
+    sampling("--top-p", metavar="P", help="Draw from the fewest tokens that together have probability P."),
 ]
 Seed = Annotated[
     int | None,
-    option("--seed", panel=SAMPLING, help="Chooses the random numbers; each source text has its own. Default: 1."),
+    sampling("--seed", help="Chooses the random numbers; each source text has its own. Default: 1."),
 ]
 Alignment = Annotated[
     bool,
@@ -169,13 +153,29 @@ Alignment = Annotated[
 
 
 SPEED = {"batch_tokens", "batch_lines", "buffer_lines", "device", "threads", "workers"}
+UNASKED = {"n_best": 1, "input_form": "text", "on_bad_bytes": "error"}  # and what ControlConfig says is neutral
 IDLE = SPEED | {"output", "lenpen", "interactive", "resume", "quiet"}  # what changes no line of the output
+
+
+def check_sampling(given: Mapping[str, Any]) -> None:
+    """Raises BadParameter for settings of sampling without it, unless lines of JSON may ask for it."""
+    idle = [option_of(name) for name in ("temperature", "top_k", "top_p", "seed") if given[name] is not None]
+    if idle and not given["sample"] and given["input_form"] == "text":
+        raise typer.BadParameter(f"{', '.join(idle)} would change nothing without --sample")
+
+
+def check_stdin(files: Mapping[str, object]) -> None:
+    """Raises BadParameter where two of the options name stdin."""
+    if len(twice := [name for name, path in files.items() if str(path) == "-"]) > 1:
+        raise typer.BadParameter(f"only one of {' and '.join(twice)} can be stdin")
 
 
 def kept(given: Mapping[str, Any]) -> Kept:
     """What an interrupted call of the same options has left."""
     from nmt import __version__
     from nmt.checkpoint.layout import resolve
+    from nmt.corpus.lines import read_once
+    from nmt.search.control.config import ControlConfig
     from nmt.search.resume import Kept, digest
 
     record: dict[str, Any] = {"nmt": __version__}
@@ -183,11 +183,15 @@ def kept(given: Mapping[str, Any]) -> Kept:
         if name in {"models", "rescore_by"}:
             record[name] = [digest(resolve(Path(model))) for model in value or ()]
         elif name == "input_" or isinstance(value, Path):
+            if read_once(value):
+                raise typer.BadParameter(
+                    f"--resume reads files again; {option_of(name.strip('_'))} {value} is no file but a stream"
+                )
             record[name.strip("_")] = digest(Path(value))
         elif name not in IDLE:
             record[name] = value
     names = {name: option_of(name) for name in record if name != "nmt"}
-    return Kept(Path(given["output"]), given["form"], record, names)
+    return Kept(Path(given["output"]), given["form"], record, names, UNASKED | ControlConfig.neutral())
 
 
 def asked_of_all(

@@ -14,9 +14,9 @@ from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
 from . import show
+from .help import WIDEST, Command, Group
 
 COMMANDS: dict[str, str] = {  # in the order of --help; cli/FILE.py holds a function of that name, or a sub-app `app`
     "run": "run",
@@ -38,7 +38,11 @@ COMMANDS: dict[str, str] = {  # in the order of --help; cli/FILE.py holds a func
     "download": "download",
 }
 PLAIN_HELP: dict[str, Any] = {"rich_markup_mode": None, "add_completion": False, "pretty_exceptions_enable": False}
-EITHER_SPELLING = {"token_normalize_func": lambda name: name.replace("_", "-"), "help_option_names": ["--help", "-h"]}
+SETTINGS: dict[str, Any] = {
+    "token_normalize_func": lambda name: name.replace("_", "-"),  # either spelling of a flag
+    "help_option_names": ["--help", "-h"],
+    "max_content_width": WIDEST,
+}
 FULL_DISK = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
@@ -48,7 +52,7 @@ def load(name: str) -> Any:
     if hasattr(module, "app"):
         return typer.main.get_group(module.app)
     single = typer.Typer(**PLAIN_HELP)
-    single.command(name)(getattr(module, name))
+    single.command(name, cls=Command)(getattr(module, name))
     return typer.main.get_command(single)
 
 
@@ -79,7 +83,7 @@ class Loaded(MutableMapping[str, Any]):
         return len(COMMANDS)
 
 
-class Commands(TyperGroup):
+class Commands(Group):
     """The group of all commands."""
 
     def __init__(self, **settings: Any) -> None:
@@ -88,7 +92,7 @@ class Commands(TyperGroup):
 
 
 app = typer.Typer(
-    **{**PLAIN_HELP, "add_completion": True}, cls=Commands, context_settings=EITHER_SPELLING, no_args_is_help=True
+    **{**PLAIN_HELP, "add_completion": True}, cls=Commands, context_settings=SETTINGS, no_args_is_help=True
 )
 
 

@@ -79,7 +79,7 @@ ModelFolder = Annotated[
 Models = Annotated[
     list[Path],
     typer.Argument(
-        metavar="MODEL...",
+        metavar="MODEL",
         show_default=False,
         help="A run folder, a checkpoint folder or an exported model; several of one vocabulary work together.",
     ),
@@ -105,6 +105,16 @@ TagOption = Annotated[
     str | None,
     typer.Option(
         "--tag", metavar="TAG", show_default=False, help="Tag before every line, of a model that was trained with tags."
+    ),
+]
+
+ContextOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--context",
+        metavar="TEXT",
+        show_default=False,
+        help="A sentence before it, of a model that reads those before each; may repeat, the oldest first.",
     ),
 ]
 

@@ -8,9 +8,11 @@ from typing import Annotated
 import typer
 
 from . import show
+from .help import Command, Group
 from .options import Overrides, Quiet, RecipeFile, RunDir
 
 app = typer.Typer(
+    cls=Group,
     help="Write a recipe, print it resolved, or check it.\n\nExample: nmt recipe new --source a.en --target a.de",
     rich_markup_mode=None,
     no_args_is_help=True,
@@ -27,7 +29,7 @@ Lang = Annotated[
 ]
 
 
-@app.command()
+@app.command(cls=Command)
 def new(
     source: Training,
     target: Training,
@@ -49,7 +51,7 @@ def new(
             metavar="MODEL", show_default=False, help="Fine-tune this model: its languages, vocabulary and sizes."
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of every random choice.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of every random choice.")] = 1,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what is there.")] = False,
     quiet: Quiet = False,
 ) -> None:
@@ -86,7 +88,7 @@ def _pair(source: Path | None, target: Path | None, what: str) -> tuple[Path, Pa
     return source, target
 
 
-@app.command("show")
+@app.command("show", cls=Command)
 def show_(recipe: RecipeFile, set_: Overrides = None) -> None:
     """Print RECIPE resolved: every setting, those left out with their defaults, paths absolute.
 
@@ -99,7 +101,7 @@ def show_(recipe: RecipeFile, set_: Overrides = None) -> None:
     print(dump(read(recipe, set_ or [])), end="")
 
 
-@app.command()
+@app.command(cls=Command)
 def check(recipe: RecipeFile, set_: Overrides = None, run_dir: RunDir = None, quiet: Quiet = False) -> None:
     """Look for all that would stop or spoil a run: files, line counts, encodings, sizes, disk space.
 
@@ -110,10 +112,13 @@ def check(recipe: RecipeFile, set_: Overrides = None, run_dir: RunDir = None, qu
     from nmt.errors import RecipeError
     from nmt.recipe import read
     from nmt.stages.check import problems
+    from nmt.stages.reach import cautions
     from nmt.stages.run import where
 
     resolved = read(recipe, set_ or [])
     found = list(dict.fromkeys(problems(resolved, where(resolved, run_dir))))
     if found:
         raise RecipeError("\n".join(found), f"mend these; nmt recipe check {recipe} looks again")
+    for text in cautions(resolved):
+        show.caution(text)
     show.say(f"{recipe}: no problems; nmt run {recipe}")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Optional
 import typer
 
 from . import show
-from .options import Quiet
+from .options import ContextOption, Quiet
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from nmt.analysis.chosen import Sights
     from nmt.analysis.record import Record
 
-Runs = Annotated[list[Path], typer.Argument(metavar="RUN...", show_default=False, help="Run folders.")]
+Runs = Annotated[list[Path], typer.Argument(metavar="RUN", show_default=False, help="Run folders.")]
 Page = Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="File to write; - is stdout.")]
 NoAttention = Annotated[
     bool, typer.Option("--no-attention", help="Load no models: without alignment and attention of sentences.")
@@ -39,6 +39,7 @@ def report(
     output: Page = "report.html",
     no_attention: NoAttention = False,
     sentence: Sentences = None,
+    context: ContextOption = None,
     quiet: Quiet = False,
 ) -> None:
     """Show all that is known of a run, or of several side by side, on one page for any browser.
@@ -55,8 +56,10 @@ def report(
 
     if sentence and no_attention:
         raise typer.BadParameter("--sentence shows attention, and --no-attention leaves it out")
+    if context and not sentence:
+        raise typer.BadParameter("--context needs --sentence; a test set's lines have those before them")
     records = [read_record(run) for run in runs]
-    text = page(records, None if no_attention else _seen(records, sentence or ()))
+    text = page(records, None if no_attention else _seen(records, sentence or (), context or ()))
     if output == "-":
         sys.stdout.write(text)
         return
@@ -64,11 +67,11 @@ def report(
     show.say(f"wrote {output}")
 
 
-def _seen(records: Sequence[Record], asked: Sequence[str]) -> Sights | None:
+def _seen(records: Sequence[Record], asked: Sequence[str], context: Sequence[str]) -> Sights | None:
     """What the models see; torch is loaded only where there are sentences to look into."""
     from nmt.analysis.chosen import choose
 
-    sentences = choose(records, asked)
+    sentences = choose(records, asked, context)
     if not sentences:
         return None
     from nmt.analysis.seen import see

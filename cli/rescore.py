@@ -8,7 +8,7 @@ import typer
 
 from . import show
 from .options import Device, ModelFolder, OnBadBytes, Output, Quiet, TagOption, Threads, To, asked_tag
-from .translate import BatchTokens, Buffer, Precision
+from .translate_options import BatchTokens, Buffer, Precision
 
 Source = Annotated[
     str, typer.Option("--source", "-s", metavar="FILE", show_default=False, help="Source text; - is stdin.")

@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from nmt.wording import agreeing
+
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
     from rich.progress import TaskID
@@ -207,7 +209,8 @@ class Lines(View):
         self.due[label] = now + BETWEEN_LINES
         start, first = self.began[label]
         rate = (done - first) / max(now - start, 1e-9)
-        parts = [f"{label}: {done:,}" + (f" of {total:,}" if total else "") + (f" {unit}" if unit else ""), detail]
+        told = f"{label}: {done:,}" + (f" of {total:,}" if total else "")
+        parts = [f"{told} {agreeing(total or done, unit)}".rstrip(), detail]
         parts.append(f"{_rate(rate)}/s")
         if total and rate > 0 and total >= done:
             parts.append(f"{_span((total - done) / rate)} left")
@@ -254,7 +257,8 @@ class Screen(View):
         speed = (done - first) / (now - start) if now - start > 0.5 else 0.0
         rate = f"{_rate(speed)}/s" if speed else ""
         left = f"{_span((total - done) / speed)} left" if speed and total and total > done else ""
-        self.bars.update(self.tasks[label], completed=done, total=total, rate=rate, left=left, detail=detail)
+        unit = agreeing(total or done, unit)
+        self.bars.update(self.tasks[label], completed=done, total=total, unit=unit, rate=rate, left=left, detail=detail)
         if total is not None and done >= total and not detail:
             self.bars.remove_task(self.tasks.pop(label))
 

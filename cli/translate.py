@@ -2,148 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Annotated, Literal
+from typing import Any
 
 import typer
 
 from . import choice, control, show
-from .options import Device, Input, Models, OnBadBytes, Output, Quiet, TagOption, Threads, To, asked_tag, count, option
+from . import translate_options as options
+from .options import Device, Input, Models, OnBadBytes, Output, Quiet, TagOption, Threads, To, asked_tag, option_of
 
-
-def average_penalty(text: str) -> str:
-    """What fairseq's --lenpen and Marian's --normalize mean by a number."""
-    try:
-        number = f"{float(text):.6f}".rstrip("0").rstrip(".")
-    except ValueError:
-        return text  # a name: checked with all other settings
-    return f"average:{number}"
-
-
-Beam = Annotated[
-    int | None,
-    option(
-        "--beam",
-        "--beam-size",
-        "-b",
-        min=1,
-        help="Hypotheses kept alive; 1 is greedy search. Otherwise the model's setting.",
-    ),
-]
-LengthPenalty = Annotated[
-    str | None,
-    option(
-        "--length-penalty",
-        metavar="NAME:A",
-        help="gnmt:A divides log-probability by ((5+|Y|)/6)^A, average:A by |Y|^A, none by nothing; |Y| counts the "
-        "end mark. Otherwise the model's setting.",
-    ),
-]
-AveragePenalty = Annotated[
-    str | None,
-    option("--lenpen", "--normalize", metavar="A", parser=average_penalty, help="average:A, by number."),
-]
-NBest = Annotated[
-    int, typer.Option("--n-best", "--nbest", min=1, metavar="K", help="Translations of each line, at most the beam.")
-]
-Form = Annotated[
-    Literal["text", "nbest", "jsonl", "fairseq"] | None,
-    option("--format", metavar=None, help="How to write; otherwise text, nbest for --n-best, jsonl for jsonl."),
-]
-InputForm = Annotated[
-    Literal["text", "jsonl"],
-    typer.Option("--input-format", help="jsonl reads objects with a field source; their other fields pass through."),
-]
-Scores = Annotated[bool, typer.Option("--scores", help="Write the model's scores too: natural logarithms.")]
-MaxExtra = Annotated[
-    int | None,
-    option(
-        "--max-extra-tokens",
-        min=0,
-        help="A translation has at most this many tokens more than its source, end marks not counted.",
-    ),
-]
-MaxSource = Annotated[
-    int | None,
-    option(
-        "--max-source-tokens",
-        min=2,
-        help="Split lines of more tokens than that, end mark counted. Otherwise the model's limit.",
-    ),
-]
-BatchTokens = Annotated[
-    int | None,
-    option(
-        "--batch-tokens",
-        "--max-tokens",
-        parser=count,
-        help="Most source tokens of one batch: speed and memory, never the result.",
-    ),
-]
-BatchLines = Annotated[
-    int | None, option("--batch-size", "--mini-batch", parser=count, help="Most lines of one batch.")
-]
-Buffer = Annotated[
-    int | None,
-    option(
-        "--buffer",
-        "--buffer-size",
-        parser=count,
-        help="Lines read ahead, to sort them by length; input that pauses is translated at once.",
-    ),
-]
-Precision = Annotated[
-    Literal["auto", "float32", "bfloat16", "float16", "int8"] | None,
-    option(
-        "--precision",
-        metavar=None,
-        help="Arithmetic of the model: bfloat16, float16 (on GPUs) and int8 (on processors) are faster and round, "
-        "auto is the fastest on this machine. Otherwise the model's setting.",
-    ),
-]
-Workers = Annotated[
-    int | None,
-    option(
-        "--workers",
-        metavar="N",
-        min=1,
-        help="Batches computed at the same time: on their share of the threads, otherwise one a thread; with GPUs, one "
-        "on each of so many.",
-    ),
-]
-Interactive = Annotated[
-    bool,
-    typer.Option("--interactive", help="Translate what is typed at a prompt; :help there tells what can be changed."),
-]
-Resume = Annotated[
-    bool,
-    typer.Option(
-        "--resume",
-        help="Keep what is done of --output if interrupted; go on from it when called again with the same settings.",
-    ),
-]
 RESUMABLE = 256  # lines read ahead where what an interrupted job has done shall be kept
 ASKED = ("require", "forbid", "glossary", "protect", "keep", "lm", "shortlist", "markup")
-SAMPLING = {"--temperature": "temperature", "--top-k": "top_k", "--top-p": "top_p", "--seed": "seed"}
+READ = ("input_", "prefix", "glossary", "lm", "shortlist")  # any of which may be stdin, but one alone
 
 
 def translate(
     models: Models,
     input_: Input = "-",
     output: Output = "-",
-    beam: Beam = None,
-    length_penalty: LengthPenalty = None,
-    lenpen: AveragePenalty = None,
-    n_best: NBest = 1,
-    form: Form = None,
-    input_form: InputForm = "text",
-    scores: Scores = False,
-    max_extra_tokens: MaxExtra = None,
-    max_source_tokens: MaxSource = None,
-    batch_tokens: BatchTokens = None,
-    batch_lines: BatchLines = None,
-    buffer_lines: Buffer = None,
-    precision: Precision = None,
+    beam: options.Beam = None,
+    length_penalty: options.LengthPenalty = None,
+    lenpen: options.AveragePenalty = None,
+    n_best: options.NBest = 1,
+    form: options.Form = None,
+    input_form: options.InputForm = "text",
+    scores: options.Scores = False,
+    max_extra_tokens: options.MaxExtra = None,
+    max_source_tokens: options.MaxSource = None,
+    batch_tokens: options.BatchTokens = None,
+    batch_lines: options.BatchLines = None,
+    buffer_lines: options.Buffer = None,
+    precision: options.Precision = None,
     min_length: control.MinLength = None,
     max_length: control.MaxLength = None,
     min_length_ratio: control.MinRatio = None,
@@ -177,12 +67,12 @@ def translate(
     alignment: control.Alignment = False,
     to: To = None,
     tag: TagOption = None,
-    interactive: Interactive = False,
-    resume: Resume = False,
+    interactive: options.Interactive = False,
+    resume: options.Resume = False,
     on_bad_bytes: OnBadBytes = "error",
     device: Device = "auto",
     threads: Threads = None,
-    workers: Workers = None,
+    workers: options.Workers = None,
     quiet: Quiet = False,
 ) -> None:
     """Translate raw text with MODEL, line for line; several models of one vocabulary average their probabilities.
@@ -193,33 +83,12 @@ def translate(
     Example: nmt translate runs/sample < test.en > test.de
     """
     given = dict(locals())
-    reordered = bool(mbr or rescore_by)
-    if form == "text" and n_best > 1 and not reordered:
-        raise typer.BadParameter("text has one line for each line; take --format nbest, jsonl or fairseq with --n-best")
-    choice.check_choice(n_best, mbr, rescore_by, rescore_weight, lm is not None, lm_weight is not None)
-    if prefix is not None and str(prefix) == input_ == "-":
-        raise typer.BadParameter("only one of --input and --prefix can be stdin")
-    idle = [name for name, setting in SAMPLING.items() if given[setting] is not None]
-    if idle and not sample and input_form == "text":
-        raise typer.BadParameter(f"{', '.join(idle)} would change nothing without --sample")
-    if (beam_groups or 1) > 1 and sample:
-        raise typer.BadParameter("--beam-groups would change nothing with --sample")
-    if diversity is not None and (beam_groups or 1) == 1 and input_form == "text":
-        raise typer.BadParameter("--diversity would change nothing without --beam-groups")
-    if length_penalty is not None and lenpen is not None:
-        raise typer.BadParameter("--lenpen and --length-penalty are two names for one thing")
-    if resume and "-" in {input_, output}:
-        raise typer.BadParameter("--resume needs --input FILE and --output FILE")
-    if interactive and (
-        resume or input_ != "-" or output != "-" or input_form != "text" or form or prefix or reordered
-    ):
-        raise typer.BadParameter("--interactive takes settings, but no files, forms or other models")
+    check_usage(given)
     from nmt.checkpoint.ensemble import load_together
     from nmt.search.control.config import ControlConfig
     from nmt.search.files import translate_file
 
-    form = form or ("jsonl" if input_form == "jsonl" else "nbest" if n_best > 1 and not reordered else "text")
-    given |= {"length_penalty": length_penalty or lenpen, "form": form}
+    given |= {"length_penalty": length_penalty or lenpen, "form": _form(given)}
     kept = control.kept(given) if resume else None
     given["buffer_lines"] = buffer_lines or (RESUMABLE if resume else None)
     translator = load_together(models, device, threads)
@@ -233,13 +102,14 @@ def translate(
 
         converse(Session(translator, common, n_best, **settings), f"nmt: {', '.join(map(str, models))}")
         return
-    show.awaits(input_)
+    for path in (input_, prefix):
+        show.awaits(path)
     show.progress(
         translate_file(
             translator,
             input_,
             output,
-            form=form,
+            form=given["form"],
             source_form=input_form,
             n_best=n_best,
             scores=scores,
@@ -252,3 +122,36 @@ def translate(
             **settings,
         )
     )
+
+
+def check_usage(given: Mapping[str, Any]) -> None:
+    """Raises BadParameter for options that contradict each other, and for such as would change nothing."""
+    if given["form"] == "text" and given["n_best"] > 1 and not _reordered(given):
+        raise typer.BadParameter("text has one line for each line; take --format nbest, jsonl or fairseq with --n-best")
+    if given["length_penalty"] is not None and given["lenpen"] is not None:
+        raise typer.BadParameter("--lenpen and --length-penalty are two names for one thing")
+    choice.check_choice(given)
+    control.check_sampling(given)
+    _check_files(given)
+
+
+def _check_files(given: Mapping[str, Any]) -> None:
+    """What is read and written once, and what a conversation has no use for."""
+    control.check_stdin({option_of(name.strip("_")): given[name] for name in READ})
+    ends = {given["input_"], given["output"]}
+    if given["resume"] and "-" in ends:
+        raise typer.BadParameter("--resume needs --input FILE and --output FILE")
+    idle = ends != {"-"} or given["input_form"] != "text" or _reordered(given)
+    if given["interactive"] and (idle or any(given[name] for name in ("resume", "form", "prefix"))):
+        raise typer.BadParameter("--interactive takes settings, but no files, forms or other models")
+
+
+def _reordered(given: Mapping[str, Any]) -> bool:
+    """Whether the n best are put into another order, so that the first of them is the answer."""
+    return bool(given["mbr"] or given["rescore_by"])
+
+
+def _form(given: Mapping[str, Any]) -> Any:
+    """How to write: as asked for, or else as fits the input and the number of translations."""
+    several = given["n_best"] > 1 and not _reordered(given)
+    return given["form"] or ("jsonl" if given["input_form"] == "jsonl" else "nbest" if several else "text")

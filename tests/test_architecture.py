@@ -12,6 +12,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 ORDER = [  # each imports only what stands before it
     "errors",
+    "wording",
     "schema",
     "events",
     "files",

@@ -23,7 +23,9 @@ from nmt.model.seq2seq import Seq2Seq
 from nmt.score.alignment import AlignmentScore, Gold, alignment_score
 from nmt.search.align import Pairs, Words, aligned, recorded
 from nmt.search.batching import batches
+from nmt.search.control.request import Request
 from nmt.search.translate import Translator
+from nmt.wording import counted
 
 BATCH_TOKENS = 2048
 
@@ -41,24 +43,24 @@ class Alignments(Event):
         return tuple(alignment_score(links, gold) for links in self.layers)
 
 
-def align(translator: Translator, sources: Sequence[str], targets: Sequence[str]) -> Iterator[Event]:
+def align(translator: Translator, sources: Sequence[str | Request], targets: Sequence[str]) -> Iterator[Event]:
     """Link each word of every target with the source word that the step writing it looks at most, over all heads.
 
     Words are what white space parts. Yields Progress, perhaps a Caution, and at last Alignments. A pair with a blank
     side, or with more tokens than the model takes at once, has no links. Raises DataError when the counts differ,
-    ModelError for a model without attention to its source.
+    ModelError for a model without attention to its source. Of a Request, source and context count.
     """
     if len(sources) != len(targets):
         raise DataError(
-            f"--source has {len(sources):,} lines, --target {len(targets):,}; they are pairs by line number",
+            f"--source has {counted(len(sources), 'line')}, --target {len(targets):,}; they are pairs by line number",
             "give two files with one line for each pair",
         )
     modules = crossing(translator.model)
     ready = _Ready(translator, sources, targets)
-    texts = {i for i, pair in enumerate(zip(sources, targets, strict=True)) if not any(map(is_blank, pair))}
+    texts = {i for i, pair in enumerate(zip(ready.sources, targets, strict=True)) if not any(map(is_blank, pair))}
     kept = sorted((i for i in texts if ready.fits(i)), key=lambda i: -ready.length(i))
     if left := len(texts) - len(kept):
-        yield Caution(f"{left:,} pairs have no links: a side is too long for the model")
+        yield Caution(f"{counted(left, 'pair has', 'pairs have')} no links: a side is too long for the model")
     links: list[list[Pairs]] = [[()] * len(sources) for _ in modules]
     done = 0
     for rows in batches(kept, ready.length, BATCH_TOKENS, max(len(kept), 1)):
@@ -74,11 +76,11 @@ def align(translator: Translator, sources: Sequence[str], targets: Sequence[str]
 class _Ready:
     """Pairs of sentences as the model reads them."""
 
-    def __init__(self, translator: Translator, sources: Sequence[str], targets: Sequence[str]) -> None:
-        self.translator, self.sources, self.targets = translator, sources, targets
-        clean = translator.source_cleaner.clean, translator.target_cleaner.clean
-        self.source_ids = translator.source_vocabulary.encode_many(map(clean[0], sources))
+    def __init__(self, translator: Translator, sources: Sequence[str | Request], targets: Sequence[str]) -> None:
         requests, most = translator.context.followed(sources), translator.max_source_tokens - 1
+        self.translator, self.sources, self.targets = translator, [one.source for one in requests], targets
+        clean = translator.source_cleaner.clean, translator.target_cleaner.clean
+        self.source_ids = translator.source_vocabulary.encode_many(map(clean[0], self.sources))
         self.read_ids = translator.context.led(requests, self.source_ids, [translator.tags.lead()] * len(sources), most)
         self.target_ids = translator.target_vocabulary.encode_many(map(clean[1], targets))
 

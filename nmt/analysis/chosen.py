@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from nmt.analysis.lengths import length
 from nmt.analysis.record import Line, Record, TestSet
 from nmt.corpus.lines import is_blank
+from nmt.errors import SettingsError
 from nmt.score.config import ChrfConfig
 from nmt.score.languages import UNSPACED, base
 
@@ -25,6 +26,8 @@ class Sentence:
     """Why it was chosen."""
     source: str
     references: tuple[str, ...] = ()
+    context: tuple[str, ...] = ()
+    """The sentences before it, oldest first, for models that read them."""
     tag: str = ""
     """What the models put before it."""
     translations: Mapping[int, str] = field(default_factory=dict)
@@ -70,13 +73,17 @@ class Sights:
     """By run."""
 
 
-def choose(records: Sequence[Record], asked: Sequence[str] = ()) -> tuple[Sentence, ...]:
+def choose(records: Sequence[Record], asked: Sequence[str] = (), context: Sequence[str] = ()) -> tuple[Sentence, ...]:
     """The sentences `asked` for; otherwise the best, the median and the worst of a first test set's short lines.
 
-    Runs of the same languages look at the same sentences, those of the first of them that has translations.
+    `context` stands before each sentence asked for, as the lines before it do for one of a test set. Runs of the same
+    languages look at the same sentences, those of the first of them that has translations. Raises SettingsError for
+    context that no run's model reads.
     """
+    if context and not any(map(reads, records)):
+        raise SettingsError("no run's model reads context: all were trained on single sentences", "leave it out")
     if asked:
-        return tuple(Sentence("", text, runs=tuple(range(len(records)))) for text in asked)
+        return tuple(Sentence("", text, context=tuple(context), runs=tuple(range(len(records)))) for text in asked)
     found: list[Sentence] = []
     for i, record in enumerate(records):
         if not any(i in sentence.runs for sentence in found):
@@ -94,7 +101,9 @@ def _of_run(chooser: int, alike: Sequence[int], records: Sequence[Record]) -> It
     known = {i: {line.source: line.translation for set_ in records[i].tests for line in set_.lines} for i in alike}
     for label, line in _three(test, record):
         texts = {i: lines[line.source] for i, lines in known.items() if not is_blank(lines.get(line.source, ""))}
-        yield Sentence(label, line.source, line.references, test.tag, texts, tuple(alike), chooser)
+        most = max(reads(records[i]) for i in alike)
+        before = tuple(other.source for other in test.lines[max(line.number - 1 - most, 0) : line.number - 1])
+        yield Sentence(label, line.source, line.references, before, test.tag, texts, tuple(alike), chooser)
 
 
 def _three(test: TestSet, record: Record) -> Iterator[tuple[str, Line]]:
@@ -118,6 +127,11 @@ def _short(lines: Sequence[Line], language: str) -> list[Line]:
     low, high = CHARACTERS if base(language) in UNSPACED else WORDS
     kept = [line for line in lines if low <= length(line.source, language) <= high]
     return kept if len(kept) >= FEWEST else sorted(lines, key=lambda line: length(line.source, language))[:FEWEST]
+
+
+def reads(record: Record) -> int:
+    """How many sentences before each one the run's model reads."""
+    return int(record.recipe.get("preprocess", {}).get("context_sentences", 0))
 
 
 def _full(line: Line) -> bool:

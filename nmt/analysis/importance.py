@@ -22,6 +22,7 @@ from nmt.events import Caution, Event, Progress
 from nmt.search.batching import batches
 from nmt.search.force import force
 from nmt.search.translate import Translator
+from nmt.wording import counted
 
 BATCH_TOKENS = 2048
 
@@ -60,7 +61,8 @@ def study(translator: Translator, sources: Sequence[str], targets: Sequence[str]
     model = translator.model
     ready, pairs = _batches(translator, sources, targets)
     if pairs < len(sources):
-        yield Caution(f"{len(sources) - pairs:,} pairs were left out: a side is blank or too long for the model")
+        left = counted(len(sources) - pairs, "pair was", "pairs were")
+        yield Caution(f"{left} left out: a side is blank or too long for the model")
     totals, pieces = fresh(KINDS), Pieces.of(translator.source_vocabulary, translator.target_vocabulary)
     where = places(model)
     heads = [(place, head) for place in where for head in range(place.module.heads)]
@@ -99,7 +101,7 @@ def _batches(translator: Translator, sources: Sequence[str], targets: Sequence[s
     """The pairs that can be measured, as batches on the CPU, and their number."""
     if len(sources) != len(targets):
         raise DataError(
-            f"--source has {len(sources):,} lines, --target {len(targets):,}; they are pairs by line number",
+            f"--source has {counted(len(sources), 'line')}, --target {len(targets):,}; they are pairs by line number",
             "give two files with one line for each pair",
         )
     vocabulary = translator.target_vocabulary

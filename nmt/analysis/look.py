@@ -18,6 +18,7 @@ from nmt.analysis.words import words
 from nmt.batches.batch import collate
 from nmt.corpus.lines import is_blank
 from nmt.errors import DataError
+from nmt.search.control.request import Request
 from nmt.search.translate import Translator
 from nmt.subwords.vocabulary import Vocabulary
 
@@ -58,33 +59,43 @@ class Look:
     subwords: Grid
     words: Grid
     """Weights to a word are the sum over its pieces, those from it the mean: rows still sum to 1."""
+    context: tuple[str, ...] = ()
+    """The sentences before the source that were read with it, oldest first."""
+    lead: int = 0
+    """How many subwords of the source's columns are its tag and context, before the sentence itself."""
 
     def grid(self, units: Units) -> Grid:
         """The weights between subwords, or between words."""
         return self.words if units == "words" else self.subwords
 
 
-def look(translator: Translator, source: str, target: str | None = None, **settings: Any) -> Look:
+def look(
+    translator: Translator, source: str, target: str | None = None, context: Sequence[str] = (), **settings: Any
+) -> Look:
     """Every weight for `source` and `target`, which by default is the translation that search finds with `settings`.
 
-    The target is read as if the model were writing it. Raises DataError for a blank sentence, and where a side has
-    more tokens than the model takes at once.
+    The target is read as if the model were writing it. `context` are the sentences before the source, oldest first;
+    the last count, as many as the model reads. Raises DataError for a blank sentence, and where a side has more tokens
+    than the model takes at once; SettingsError for context that the model doesn't read.
     """
     if is_blank(source):
         raise DataError("the sentence is blank: there is nothing to look at", "give a sentence")
-    source_ids = translator.source_vocabulary.encode(translator.source_cleaner.clean(source))
-    source_ids = [*translator.tags.lead(), *source_ids]
-    _check_length("sentence", len(source_ids) + 1, translator.max_source_tokens)
+    own_ids = translator.source_vocabulary.encode(translator.source_cleaner.clean(source))
+    tag, most = translator.tags.lead(), translator.max_source_tokens
+    _check_length("sentence", len(tag) + len(own_ids) + 1, most)
+    request = translator.context.lines().follow(Request(source, context=tuple(context)))
+    (source_ids,) = translator.context.led([request], [own_ids], [tag], most - 1)
     given = target is not None
     if target is None:
-        best = next(translator.stream([source], **settings)).best
+        best = next(translator.stream([request], **settings)).best
         target, target_ids = best.text, _ids(best.tokens, translator.target_vocabulary)
     else:
         target_ids = translator.target_vocabulary.encode(translator.target_cleaner.clean(target))
         _check_length("target", len(target_ids) + 1, translator.positions)
     weights = weights_of(translator, source_ids, target_ids)
     sides = _Side(source_ids, translator.source_vocabulary), _Side(target_ids, translator.target_vocabulary)
-    return Look(source, target, given, _subwords(*sides, weights), _words(*sides, weights))
+    grids = _subwords(*sides, weights), _words(*sides, weights)
+    return Look(source, target, given, *grids, request.context or (), len(source_ids) - len(own_ids))
 
 
 def weights_of(translator: Translator, source_ids: Sequence[int], target_ids: Sequence[int]) -> dict[Kind, Tensor]:
@@ -104,6 +115,7 @@ def as_json(look: Look, units: Units = "subwords", **facts: Any) -> str:
     data: dict[str, Any] = {
         **facts,
         "source": look.source,
+        **({"context": look.context} if look.context else {}),
         "target": look.target,
         "target_is": "given" if look.given else "translation",
         "units": units,
@@ -139,11 +151,26 @@ class _Side:
         return self.vocabulary.piece(self.vocabulary.bos), self.vocabulary.piece(self.vocabulary.eos)
 
     def words(self) -> list[range]:
-        return words(self.pieces())
+        """The places of each word's pieces; a tag, and what stands between sentences, is a word by itself."""
+        pieces, found, first = self.pieces(), list[range](), 0
+        for place in [*(i for i, piece in enumerate(pieces) if self._reserved(piece)), len(pieces)]:
+            found += (range(first + word.start, first + word.stop) for word in words(pieces[first:place]))
+            found += [range(place, place + 1)] if place < len(pieces) else []
+            first = place + 1
+        return found
 
     def texts(self) -> list[str]:
         """Each word as readers know it."""
-        return [self.vocabulary.decode([self.ids[i] for i in word]).strip() for word in self.words()]
+        pieces = self.pieces()
+        return [
+            pieces[word[0]]
+            if self._reserved(pieces[word[0]])
+            else self.vocabulary.decode([self.ids[i] for i in word]).strip()
+            for word in self.words()
+        ]
+
+    def _reserved(self, piece: str) -> bool:
+        return piece in self.vocabulary.reserved
 
 
 def _subwords(source: _Side, target: _Side, weights: dict[Kind, Tensor]) -> Grid:

@@ -14,6 +14,7 @@ from nmt.analysis.record import STAGES, Record
 from nmt.analysis.scores import scores
 from nmt.analysis.sights import sights
 from nmt.analysis.sizes import sizes
+from nmt.wording import counted
 
 UNTOLD = ("name", "data.download")  # settings that change no result
 
@@ -73,7 +74,7 @@ def _facts(record: Record) -> Iterator[tuple[str, str]]:
     if record.parameters:
         yield "parameters", f"{record.parameters:,}"
     if steps := record.events("step"):
-        yield "updates", f"{steps[-1]['step']:,}, {steps[-1]['epoch']} epochs"
+        yield "updates", f"{steps[-1]['step']:,}, {counted(steps[-1]['epoch'], 'epoch')}"
         seconds = sum(step["tokens"] / step["rate"] for step in steps if step.get("rate"))
         yield "time in updates", span(seconds)
     if record.steps:
@@ -158,7 +159,8 @@ def _counted(record: Record, name: str) -> Markup:
     if not valid:
         return Markup()
     translated = f"BLEU and chrF of the first {first:,}" if first and first < valid["kept"] else "BLEU and chrF of all"
-    text = f"{name}: trained on {record.preprocess['kept']:,} pairs; validated on {valid['kept']:,}, {translated}."
+    pairs = counted(record.preprocess["kept"], "pair")
+    text = f"{name}: trained on {pairs}; validated on {valid['kept']:,}, {translated}."
     return tag("p", text, class_="soft")
 
 

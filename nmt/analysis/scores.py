@@ -9,6 +9,7 @@ from nmt.analysis.markup import Markup, join, table, tag
 from nmt.analysis.record import Record
 from nmt.score.metric import Interval
 from nmt.score.report import value
+from nmt.wording import counted
 
 INTERVALS = "In brackets: mean and half of the interval that holds 95 % of the scores of resampled lines."
 
@@ -18,7 +19,7 @@ def scores(records: Sequence[Record], names: Sequence[str]) -> Markup:
     found: dict[tuple[str, str, str], dict[int, Mapping[str, Any]]] = {}
     for i, record in enumerate(records):
         for test in record.tests:
-            label = f"{test.name} ({test.segments:,} lines)" if test.segments else test.name
+            label = f"{test.name} ({counted(test.segments, 'line')})" if test.segments else test.name
             for score in test.scores:
                 found.setdefault((label, score["name"], score["signature"]), {})[i] = score
     rows = []

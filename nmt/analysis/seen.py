@@ -15,6 +15,7 @@ from nmt.analysis.record import Record
 from nmt.checkpoint.load import load_translator
 from nmt.errors import NmtError
 from nmt.score.languages import UNSPACED, base
+from nmt.search.control.request import Request
 from nmt.search.translate import Translator
 
 
@@ -40,18 +41,19 @@ def see(records: Sequence[Record], sentences: Sequence[Sentence], device: str = 
 def seen_by(translator: Translator, sentence: Sentence, target: str | None, languages: tuple[str, str]) -> Seen:
     """What the model looks at. Raises DataError where it cannot take the sentence, ModelError without attention.
 
-    Units are words, or pieces where one of the languages writes no spaces.
+    Units are words, or pieces where one of the languages writes no spaces. A model that reads no context is given none.
     """
     translator.tags = replace(translator.tags, default=sentence.tag)
-    found = look(translator, sentence.source, target)
+    context = sentence.context if translator.context.sentences else ()
+    found = look(translator, sentence.source, target, context)
     spaced = not any(base(language) in UNSPACED for language in languages)
     grid = found.grid("words" if spaced else "subwords")
     weights_LHQK = grid.weights["cross"]
     weights = tuple(tuple(tuple(map(tuple, head)) for head in layer) for layer in weights_LHQK.tolist())
     seen = Seen(found.target, (), (), (), *grid.axes("cross"), weights, max(weights_LHQK.size(0) - 2, 0))
     if not spaced:
-        return _by_rows(seen, grid, len(translator.tags.lead()))
-    *_, aligned = align(translator, [sentence.source], [found.target])
+        return _by_rows(seen, grid, found.lead)
+    *_, aligned = align(translator, [Request(sentence.source, context=tuple(context))], [found.target])
     assert isinstance(aligned, Alignments)
     words = tuple(sentence.source.split()), tuple(found.target.split())
     return replace(seen, source_words=words[0], target_words=words[1], links=aligned.layers[aligned.usual][0])

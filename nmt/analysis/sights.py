@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
-from nmt.analysis.chosen import Seen, Sentence, Sights
+from nmt.analysis.chosen import Seen, Sentence, Sights, reads
 from nmt.analysis.markup import Markup, details, join, tag
 from nmt.analysis.record import Record
+from nmt.corpus.lines import is_blank
+from nmt.wording import counted
 
 FAINTEST = 0.01  # a weight that is drawn
 LEVELS = 12  # shades of a thumbnail
@@ -40,13 +41,16 @@ def _sentence(
     several = len(records) > 1
     by = f" of {names[sentence.chooser]}" if several and sentence.chooser is not None else ""
     head = [tag("h3", f"{sentence.label}{by}" if sentence.label else f"Sentence {number + 1}")]
+    head += [_line("before", text) for text in sentence.context if not is_blank(text)]
     head.append(_line("source", sentence.source))
     head += [_line("reference", text) for text in sentence.references]
     parts: list[Markup] = []
     for run, record in enumerate(records):
         if seen := found.seen.get((number, run)):
             parts.append(_line(names[run] if several else "translation", _gloss(seen)))
-            parts += _maps(seen, names[run], record.path, sentence, open_=not several)
+            command = ["nmt attention", str(record.path), _quoted(sentence.source)]
+            command += [f"--context {_quoted(text)}" for text in sentence.context if reads(record)]
+            parts += _maps(seen, names[run], " ".join(command), open_=not several)
     return tag("div", *head, *parts, class_="sight several" if several else "sight") if parts else Markup()
 
 
@@ -69,11 +73,10 @@ def _gloss(seen: Seen) -> Markup:
     return tag("div", join(pairs, " "), class_="gloss", data_links=" ".join(f"{i}-{j}" for i, j in seen.links))
 
 
-def _maps(seen: Seen, name: str, path: Path, sentence: Sentence, open_: bool) -> Iterator[Markup]:
+def _maps(seen: Seen, name: str, command: str, open_: bool) -> Iterator[Markup]:
     heads = len(seen.weights[seen.layer])
-    summary = f"Cross-attention of {name}: layer {seen.layer + 1}, mean of {heads} heads"
+    summary = f"Cross-attention of {name}: layer {seen.layer + 1}, mean of {counted(heads, 'head')}"
     yield details(summary, tag("div", _map(seen), class_="map"), open_=open_)
-    command = f"nmt attention {path} {_quoted(sentence.source)}"
     about = tag("p", "All weights, also of encoder and decoder: ", tag("code", command), class_="soft")
     yield details("Every head of every layer", tag("div", _heads(seen), class_="wide"), about)
 

@@ -10,6 +10,7 @@ from nmt.analysis.charts import Point, Series, chart
 from nmt.analysis.markup import Markup, tag
 from nmt.batches.shards import Shard
 from nmt.errors import DataError
+from nmt.wording import counted
 
 SIDES = ("source", "target")
 POINTS = 200
@@ -29,7 +30,7 @@ def sizes(run: Path) -> Markup:
     pieces = sum(int(shard.lengths.sum()) for shard in shards.values())
     return tag(
         "div",
-        chart(f"Lengths of training sentences, in % (n = {pairs:,} pairs)", lengths, "pieces"),
+        chart(f"Lengths of training sentences, in % (n = {counted(pairs, 'pair')})", lengths, "pieces"),
         chart(f"Share of the training text, in %, that the commonest pieces make up (n = {pieces:,})", ranks, "pieces"),
         class_="charts",
     )

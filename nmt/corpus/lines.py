@@ -111,6 +111,16 @@ def open_lines(path: Path | str) -> Iterator[LineWriter]:
         yield LineWriter(packed, str(path))
 
 
+def read_once(path: Path | str) -> bool:
+    """Whether `path` can be read only once, forwards, and may pause: stdin, a pipe, a terminal."""
+    if str(path) == "-":
+        return True
+    try:
+        return not stat.S_ISREG(Path(path).stat().st_mode)
+    except OSError:
+        return False  # reading it will say what is wrong
+
+
 def keep_apart(source: Path | str, output: Path | str) -> None:
     """Raises OutputError when `output` is the file that is being read, whose text would be lost."""
     files = [Path(path) for path in (source, output) if str(path) != "-"]

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from nmt.corpus.lines import read_lines
 from nmt.errors import DataError
+from nmt.wording import counted
 
 Link = tuple[int, int]
 """Source word and target word, from 0."""
@@ -45,7 +46,8 @@ def alignment_score(found: Sequence[Iterable[Link]], gold: Sequence[Gold]) -> Al
     Raises DataError when the numbers of pairs differ, or there is no link on either side.
     """
     if len(found) != len(gold):
-        raise DataError(f"{len(found):,} pairs have links, {len(gold):,} have gold links; they must be equal")
+        have = counted(len(found), "pair has", "pairs have")
+        raise DataError(f"{have} links, {counted(len(gold), 'has', 'have')} gold links; they must be equal")
     links = sure = possible = hit_sure = hit_possible = 0
     for pair, right in zip(map(frozenset, found), gold, strict=True):
         links, sure, possible = links + len(pair), sure + len(right.sure), possible + len(right.possible)
@@ -70,8 +72,9 @@ def read_gold(path: Path | str, sizes: Sequence[Link]) -> list[Gold]:
     """
     lines = list(read_lines(path))
     if len(lines) != len(sizes):
+        pairs = counted(len(sizes), "pair")
         raise DataError(
-            f"{path} has {len(lines):,} lines, and there are {len(sizes):,} pairs of sentences; they must be equal",
+            f"{path} has {counted(len(lines), 'line')} for {pairs} of sentences; they must be equal",
             "give one line of links for each pair, blank where it has none",
         )
     return [_gold(line, size, f"{path}:{n}") for n, (line, size) in enumerate(zip(lines, sizes, strict=True), 1)]
@@ -87,7 +90,7 @@ def _gold(line: str, size: Link, place: str) -> Gold:
         for name, word, count in zip(("source", "target"), link, size, strict=True):
             if word >= count:
                 raise DataError(
-                    f"{place}: {text!r}: the {name} has {count} words, counted from 0",
+                    f"{place}: {text!r}: the {name} has {counted(count, 'word')}, counted from 0",
                     "give the text that was annotated, its words parted by spaces, and links counted from 0",
                 )
         possible.add(link)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 
+from nmt.wording import counted
+
 # A tokenised text has spaces before most of its full stops; a line or two may be so by nature.
 _SPACED_STOP = re.compile(r"\s[.。,，]\s*$")
 _ANY_LINE: list[tuple[str, str, Callable[[str], object]]] = [
@@ -26,11 +28,11 @@ def warnings(hypotheses: Sequence[str], name: str = "the hypothesis") -> list[st
     for what, remedy, search in _ANY_LINE:
         count = sum(1 for line in hypotheses if search(line))
         if count:
-            found.append(f"{name} holds {what} in {_lines(count)} of {len(hypotheses)}; {remedy}")
+            found.append(f"{name} holds {what} in {counted(count, 'line')} of {len(hypotheses)}; {remedy}")
     spaced = sum(1 for line in hypotheses if _SPACED_STOP.search(line))
     if spaced * 20 >= max(len(hypotheses), 1):
         found.append(
-            f"{name} ends in a spaced full stop in {_lines(spaced)} of {len(hypotheses)}; "
+            f"{name} ends in a spaced full stop in {counted(spaced, 'line')} of {len(hypotheses)}; "
             "it looks tokenised: scores are comparable only on raw text"
         )
     return found
@@ -59,21 +61,22 @@ def changed_numbers(hypotheses: Sequence[str], sources: Sequence[str]) -> list[i
 def source_warnings(hypotheses: Sequence[str], sources: Sequence[str]) -> list[str]:
     """Sentences for the user about hypotheses that do not fit their source lines."""
     found = []
-    for numbers, what in (
-        (copied(hypotheses, sources), "are their source, unchanged"),
-        (changed_numbers(hypotheses, sources), "hold other numbers than their source"),
+    for numbers, one, many in (
+        (copied(hypotheses, sources), "is its source, unchanged", "are their source, unchanged"),
+        (
+            changed_numbers(hypotheses, sources),
+            "holds other numbers than its source",
+            "hold other numbers than their source",
+        ),
     ):
         if numbers:
-            found.append(f"{_lines(len(numbers))} of {len(hypotheses)} {what}: {_some(numbers)}")
+            what = one if len(numbers) == 1 else many
+            found.append(f"{counted(len(numbers), 'line')} of {len(hypotheses):,} {what}: {_some(numbers)}")
     return found
 
 
 def _digits(line: str) -> list[str]:
     return sorted(re.findall(r"\d+", line))
-
-
-def _lines(count: int) -> str:
-    return f"{count} line{'' if count == 1 else 's'}"
 
 
 def _some(numbers: Iterable[int], most: int = 10) -> str:

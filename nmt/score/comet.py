@@ -21,11 +21,16 @@ from nmt.corpus.lines import one_line
 from nmt.errors import DataError, ModelError, NmtError
 from nmt.score.texts import Texts
 from nmt.score.valued import GivenConfig, Valued
+from nmt.wording import counted
 
 PROGRAM = "comet-score"
 OFFLINE = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
 LAST = 4  # lines of a failed program that are shown
-_INSTALL = "python3 -m venv comet && comet/bin/pip install unbabel-comet; then --comet-program comet/bin/comet-score"
+_INSTALL = (
+    "python3 -m venv comet && comet/bin/pip install unbabel-comet 'setuptools<80'; "
+    "then --comet-program comet/bin/comet-score"
+)
+_FETCH = "name a COMET model's folder, with checkpoints/model.ckpt in it; docs/scoring.md tells how to fetch one"
 _VERSION = "from importlib.metadata import version; print(version('unbabel-comet'))"
 
 
@@ -46,25 +51,19 @@ def find_model(path: Path) -> CometModel:
 
     Raises ModelError where there is none, or several.
     """
-    fetch = f"fetch one first: huggingface-cli download {_repository(path)} --local-dir {path.name}"
     if not path.exists():
-        raise ModelError(f"{path}: there is no such folder; COMET's models are never fetched from here", fetch)
+        raise ModelError(f"{path}: there is no such folder; COMET's models are never fetched from here", _FETCH)
     patterns = ("checkpoints/*.ckpt", "*.ckpt", "snapshots/*/checkpoints/*.ckpt")
     found = [path] if path.is_file() else [file for pattern in patterns for file in sorted(path.glob(pattern))]
     if len(found) != 1 or found[0].suffix != ".ckpt":
         number = f"{len(found)} checkpoints" if len(found) > 1 else "no checkpoint (checkpoints/model.ckpt)"
-        raise ModelError(f"{path}: holds {number}", "name one file that ends in .ckpt" if len(found) > 1 else fetch)
+        raise ModelError(f"{path}: holds {number}", "name one file that ends in .ckpt" if len(found) > 1 else _FETCH)
     settings = found[0].absolute().parents[1] / "hparams.yaml"
     if not settings.is_file():
-        raise ModelError(f"{settings}: is missing; COMET reads it beside the checkpoint's folder", fetch)
+        raise ModelError(f"{settings}: is missing; COMET reads it beside the checkpoint's folder", _FETCH)
     text = settings.read_text(encoding="utf-8", errors="replace")
     encoder = re.search(r"^pretrained_model:\s*(\S+)", text, re.MULTILINE)
     return CometModel(found[0].absolute(), _name(found[0]), _reads_references(text), encoder[1] if encoder else "")
-
-
-def _repository(path: Path) -> str:
-    """What may be meant by a path that is not there: Unbabel/wmt22-comet-da."""
-    return f"Unbabel/{path.name}"
 
 
 def _name(checkpoint: Path) -> str:
@@ -99,26 +98,40 @@ def version_of(program: Path, environment: Mapping[str, str]) -> str:
     return told.stdout.strip() if told.returncode == 0 and told.stdout.strip() else "unknown"
 
 
-def with_comet(
-    texts: Texts, model: Path, program: str, environment: Mapping[str, str]
-) -> tuple[Texts, list[GivenConfig]]:
-    """`texts` whose lines know what COMET says of them, and the metric that reads it.
+@dataclass(frozen=True)
+class Comet:
+    """A model with the program that scores by it."""
 
-    Raises DataError without a source, or with several references; ModelError for the model; NmtError for the program.
-    """
-    if texts.source is None:
-        raise DataError("COMET reads the source, and there is none", "name it with --source FILE")
-    found, path = find_model(model), find_program(program, environment)
-    if found.references and len(texts.references) > 1:
-        raise DataError(f"COMET compares with one reference, and {len(texts.references)} are named", "name one of them")
-    values = _run(texts, texts.source, found, path, environment)
-    systems: tuple[list[str], ...] = tuple(
-        [Valued(line, value) for line, value in zip(lines, row, strict=True)]
-        for lines, row in zip(texts.systems, values, strict=True)
-    )
-    details = {"checkpoint": str(found.checkpoint)}
-    metric = GivenConfig("COMET", found.name, version_of(path, environment), int(found.references), details)
-    return replace(texts, systems=systems), [metric]
+    model: CometModel
+    program: Path
+    environment: Mapping[str, str]
+    name: str
+    """The program as it was asked for."""
+
+    @classmethod
+    def find(cls, model: Path, program: str, environment: Mapping[str, str], references: int) -> Comet:
+        """What will score lines with so many references. Raises ModelError for the model; NmtError for the program;
+        DataError with more references than it reads."""
+        found = cls(find_model(model), find_program(program, environment), environment, program)
+        if found.model.references and references > 1:
+            raise DataError(f"COMET compares with one reference, and {references} are named", "name one of them")
+        return found
+
+    def score(self, texts: Texts) -> tuple[Texts, GivenConfig]:
+        """`texts` whose lines know what COMET says of them, and the metric that reads it.
+
+        Raises DataError without a source; NmtError where the program fails.
+        """
+        if texts.source is None:
+            raise DataError("COMET reads the source, and there is none", "name it with --source FILE")
+        values = _run(texts, texts.source, self.model, self.program, self.environment)
+        systems: tuple[list[str], ...] = tuple(
+            [Valued(line, value) for line, value in zip(lines, row, strict=True)]
+            for lines, row in zip(texts.systems, values, strict=True)
+        )
+        version, references = version_of(self.program, self.environment), int(self.model.references)
+        details = {"checkpoint": str(self.model.checkpoint)}
+        return replace(texts, systems=systems), GivenConfig("COMET", self.model.name, version, references, details)
 
 
 def _run(
@@ -165,5 +178,8 @@ def _values(output: Path, systems: Sequence[str], count: int, program: Path) -> 
         raise NmtError(f"{program}: its scores are not as COMET 2 writes them: {error!r}", _INSTALL) from error
     for row in rows:
         if len(row) != count or not all(map(math.isfinite, row)):
-            raise NmtError(f"{program}: gave {len(row)} scores for {count} lines, or one that is no number", _INSTALL)
+            raise NmtError(
+                f"{program}: gave {counted(len(row), 'score')} for {counted(count, 'line')}, or one that is no number",
+                _INSTALL,
+            )
     return rows

@@ -13,6 +13,7 @@ from nmt.score.languages import base, guess_unspaced, tokenizer_for, tokenizer_w
 from nmt.score.metric import Buildable, Score, missing_references
 from nmt.score.significance import score_with_interval
 from nmt.score.texts import Texts, read_texts
+from nmt.wording import counted
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,7 @@ def _cautions(hypotheses: list[str], name: str, texts: Texts, metrics: Sequence[
     found = warnings(hypotheses, name)
     empty = sum(1 for line in hypotheses if is_blank(line))
     if empty:
-        found.append(f"{name} is empty in {empty} of {len(hypotheses)} lines")
+        found.append(f"{name} is empty in {empty:,} of {counted(len(hypotheses), 'line')}")
     for reference, lines in zip(texts.reference_names, texts.references, strict=True):
         found += warnings(lines, reference)
     found += _reference_cautions(texts.references)
@@ -86,11 +87,13 @@ def _reference_cautions(references: Sequence[list[str]]) -> list[str]:
     found = []
     missing = missing_references(references)
     if missing:
-        lines = "blank line in the references counts" if missing == 1 else "blank lines in the references count"
-        found.append(f"{missing} {lines} as no reference there")
+        lines = counted(missing, "blank line in the references counts", "blank lines in the references count")
+        found.append(f"{lines} as no reference there")
     alone = sum(1 for column in zip(*references, strict=True) if all(is_blank(line) for line in column))
     if alone:
-        found.append(f"{alone} of {len(references[0])} sentences have only blank references; they count as segments")
+        found.append(
+            f"{alone:,} of {counted(len(references[0]), 'sentence')} have only blank references; they count as segments"
+        )
     return found
 
 

@@ -17,6 +17,7 @@ from nmt.corpus.lines import is_blank
 from nmt.score.checks import leftover
 from nmt.score.languages import guess_unspaced
 from nmt.score.texts import Texts
+from nmt.wording import counted
 
 _NUMBER = re.compile(r"\d+")
 _THOUSANDS = re.compile(r"(?<!\d)\d{1,3}(?:[.,'’\u00a0\u202f]\d{3})+(?!\d)")
@@ -120,9 +121,9 @@ def length(line: Line) -> str:
     own, others = _size(line.text), [_size(reference) for reference in line.references]
     longest, shortest = max(others), min(others)
     if own > LENGTH_FACTOR * longest and own - longest > LENGTH_MARGIN:
-        return f"too long: {own} characters, the reference has {longest}"
+        return f"too long: {counted(own, 'character')}, the reference has {longest}"
     if LENGTH_FACTOR * own < shortest and shortest - own > LENGTH_MARGIN:
-        return f"too short: {own} characters, the reference has {shortest}"
+        return f"too short: {counted(own, 'character')}, the reference has {shortest}"
     return ""
 
 

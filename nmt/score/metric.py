@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from nmt.corpus.lines import is_blank
 from nmt.errors import DataError
+from nmt.wording import counted
 
 if TYPE_CHECKING:
     from nmt.score.config import MetricConfig
@@ -119,7 +120,7 @@ def check_counts(
 
 def count_of(lines: Sequence[str]) -> str:
     """`1 line`, `2 lines`."""
-    return f"{len(lines)} line{'' if len(lines) == 1 else 's'}"
+    return counted(len(lines), "line")
 
 
 def open_references(references: Sequence[Sequence[str]]) -> list[list[str | None]]:

@@ -16,6 +16,7 @@ from nmt.score.significance import LEVEL, TESTS, Paired
 from nmt.score.structured import as_json
 from nmt.score.study import Study
 from nmt.score.tables import FORMATS, Table
+from nmt.wording import counted
 
 Row = str | tuple[Part, ...]
 """A line of output; one in parts has differences that may be coloured."""
@@ -117,7 +118,8 @@ def findings_table(study: Study, number: int) -> Table:
     counts = ", ".join(f"{check} {count}" for check, count in summary(found).items())
     named = len({f.line for f in found})
     against = "their source" if study.texts.source is not None else "their reference"
-    total = f"{named} of {len(study.texts)} lines: {counts}" if found else f"nothing in {len(study.texts)} lines"
+    lines = counted(len(study.texts), "line")
+    total = f"{named:,} of {lines}: {counts}" if found else f"nothing in {lines}"
     title = f"checks of {study.texts.names[number]}, lines held against {against}"
     return Table(title, ("line", "check", "what"), rows, (total,))
 

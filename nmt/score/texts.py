@@ -10,6 +10,7 @@ from pathlib import Path
 from nmt.corpus.lines import read_lines
 from nmt.errors import DataError
 from nmt.score.metric import check_counts
+from nmt.wording import counted
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ def read_texts(
 def _cautions(names: Sequence[str], tallies: Sequence[Counter[str]]) -> Iterator[str]:
     """What was changed while reading."""
     if bad := sum(tally["bad bytes"] for tally in tallies):
-        yield f"U+FFFD stands in place of invalid UTF-8 in {bad} places"
+        yield f"U+FFFD stands in place of invalid UTF-8 in {counted(bad, 'place')}"
     for name, tally in zip(names, tallies, strict=True):
         if tally["byte order marks"]:
             yield f"{name} begins with a byte order mark, which is left out; sacrebleu's program scores it as text"

@@ -9,7 +9,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Literal
 
-from nmt.corpus.lines import read_lines
+from nmt.corpus.lines import read_lines, read_once
 from nmt.errors import DataError
 from nmt.search.control.request import Request, read_context, read_request
 from nmt.search.formats import Record, read_record
@@ -33,6 +33,15 @@ class Asked:
     def name(self) -> str:
         """The source, for messages."""
         return "stdin" if str(self.source) == "-" else str(self.source)
+
+    @property
+    def pauses(self) -> bool:
+        """Whether some of it comes from a pipe, which may let its reader wait."""
+        return read_once(self.source) or (self.prefix is not None and read_once(self.prefix))
+
+    def checkable(self) -> Asked:
+        """What of it can be read more than once: without prefixes that come from a pipe."""
+        return replace(self, prefix=None) if self.prefix is not None and read_once(self.prefix) else self
 
     def requests(self, tally: Counter[str] | None = None) -> Iterator[tuple[Request, Record]]:
         """Each line's request, and the record it came from, empty for text. Raises DataError at a line that is bad."""

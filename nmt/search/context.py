@@ -86,10 +86,10 @@ class Context:
         found = zip(tags, self.encoded(requests), ids, strict=False)
         return [[*tag, *self.lead(before, most - len(tag) - len(own)), *own] for tag, before, own in found]
 
-    def followed(self, sources: Iterable[str]) -> list[Request]:
-        """Lines from the beginning of a document on, each with those before it."""
+    def followed(self, sources: Iterable[str | Request]) -> list[Request]:
+        """Lines from the beginning of a document on, each with those before it or those it brings."""
         lines = self.lines()
-        return [lines.follow(Request(source)) for source in sources]
+        return [lines.follow(Request(source) if isinstance(source, str) else source) for source in sources]
 
     def _texts(self, request: Request) -> list[str]:
         texts = [plain(text) if request.markup else text for text in request.context or ()]

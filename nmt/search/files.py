@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import stat
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
@@ -10,7 +9,7 @@ from itertools import islice, zip_longest
 from pathlib import Path
 from typing import Any, Literal
 
-from nmt.corpus.lines import LineWriter, is_blank, keep_apart, open_lines, read_lines
+from nmt.corpus.lines import LineWriter, is_blank, keep_apart, open_lines, read_lines, read_once
 from nmt.errors import DataError
 from nmt.events import Caution, Event, Notice, Progress
 from nmt.search.asked import Asked
@@ -20,6 +19,7 @@ from nmt.search.formats import Format, Record, jsonl, one_object, rounded, write
 from nmt.search.resume import Kept
 from nmt.search.translate import Translator
 from nmt.search.translation import Candidate, Translation
+from nmt.wording import bad_bytes, counted
 
 _NAMED = 10  # most lines named in one caution
 
@@ -52,16 +52,17 @@ def translate_file(
 
     A file is read through before anything is written, so that invalid UTF-8 or JSON is an error that leaves no
     output; of a stream, everything up to `buffer_lines` before the bad line may be written already. A stream that
-    pauses gets its translations at once. Raises DataError, OutputError, and NmtError for unfit settings.
+    pauses gets its translations at once. Prefixes may be a stream too. Raises DataError, OutputError, and NmtError
+    for unfit settings.
     """
     keep_apart(source, output)
     reads_context = translator.context.sentences > 0
     asked = Asked(source, source_form, on_bad_bytes, prefix, common or Request(""), reads_context)
     tally: Counter[str] = Counter()
     total = None
-    if not _streams(source):
+    if not read_once(source):
         total = 0
-        for request, _ in asked.requests():
+        for request, _ in asked.checkable().requests():
             total += 1
             if not is_blank(request.source):
                 translator.tags.lead(request.tag, f"line {total}: ")
@@ -85,8 +86,8 @@ def translate_file(
     ):
         yield Progress(label, first, total, "lines")
         if first:
-            yield Notice(f"{output}: {first:,} lines are there; going on from line {first + 1:,}")
-        feed = live(requests(first)) if _streams(source) else requests(first)
+            yield Notice(f"{output}: {counted(first, 'line is', 'lines are')} there; going on from line {first + 1:,}")
+        feed = live(requests(first)) if asked.pauses else requests(first)
         found = translator.underway(feed, n_best=n_best, alignment=alignment, first=first, **settings)
         for translation in found:
             if isinstance(translation, int):
@@ -127,13 +128,15 @@ def rescore_files(
 ) -> Iterator[Event]:
     """Write the model's own score of each line of `target` as a translation of its line of `source`, after `tag`.
 
-    Files are read through before anything is written. Raises DataError also when the counts of lines differ.
+    Files are read through before anything is written. Lines longer than the model's limit are scored as a whole,
+    since nothing tells which part of a translation belongs to which part of a source; they are named at the end.
+    Raises DataError also when the counts of lines differ.
     """
     keep_apart(source, output)
     keep_apart(target, output)
     translator.tags.lead(tag)
-    streams = [path for path in (source, target) if _streams(path)]
-    counts = [sum(1 for _ in read_lines(path, on_bad_bytes)) for path in (source, target) if not _streams(path)]
+    streams = [path for path in (source, target) if read_once(path)]
+    counts = [sum(1 for _ in read_lines(path, on_bad_bytes)) for path in (source, target) if not read_once(path)]
     if len(counts) == 2 and counts[0] != counts[1]:
         raise _unequal(source, target, counts[0], counts[1])
     tally: Counter[str] = Counter()
@@ -150,6 +153,7 @@ def rescore_files(
             yield one, other
 
     cut: list[int] = []
+    strained: list[int] = []
     scored = translator.rescore_stream(live(zipped()) if streams else zipped(), tag=tag, **settings)
     with open_lines(output) as out:
         for number, candidate in enumerate(scored, 1):
@@ -159,9 +163,14 @@ def rescore_files(
                 out.flush()
             if not candidate.finished:
                 cut.append(number)
+            elif (candidate.source_length or 0) > translator.max_source_tokens:
+                strained.append(number)
             yield Progress("rescore", number, counts[0] if counts else None, "lines")
     if cut:
-        yield Caution(f"only as much as the model has positions for was scored of {_lines_named(cut)}")
+        yield Caution(f"only as much as the model takes was scored of {_lines_named(cut)}")
+    if strained:
+        limit = f"{translator.max_source_tokens:,} tokens, the model's limit, where nmt translate splits"
+        yield Caution(f"a source of more than {limit}, was scored as a whole: {_lines_named(strained)}")
     yield from _last_words([], tally)
 
 
@@ -181,14 +190,13 @@ def _scored(source: str, target: str, candidate: Candidate) -> str:
 def _last_words(cut: list[int], tally: Counter[str]) -> Iterator[Event]:
     """What is told once, at the end."""
     if cut:
-        many = "translations were" if len(cut) > 1 else "translation was"
-        yield Caution(f"{len(cut):,} {many} cut at the limit of length: {_lines_named(cut)}")
+        many = counted(len(cut), "translation was", "translations were")
+        yield Caution(f"{many} cut at the limit of length: {_lines_named(cut)}")
     if tally["bad bytes"]:
-        yield Caution(f"{tally['bad bytes']:,} bytes were not valid UTF-8; U+FFFD stands in their place")
+        yield Caution(bad_bytes(tally["bad bytes"]))
     if tally["half pairs"]:
-        yield Caution(
-            f"{tally['half pairs']:,} halves of surrogate pairs in JSON stood alone; U+FFFD is in their place"
-        )
+        halves = counted(tally["half pairs"], "half of a surrogate pair", "halves of surrogate pairs")
+        yield Caution(f"{halves} in JSON stood alone; U+FFFD is in their place")
 
 
 def _lines_named(numbers: list[int]) -> str:
@@ -201,18 +209,9 @@ def _name(path: Path | str) -> str:
     return "stdin" if str(path) == "-" else str(path)
 
 
-def _streams(path: Path | str) -> bool:
-    """Whether `path` can be read only once, and may pause: stdin, a pipe, a terminal."""
-    if str(path) == "-":
-        return True
-    try:
-        return not stat.S_ISREG(Path(path).stat().st_mode)
-    except OSError:
-        return False  # reading it will say what is wrong
-
-
 def _unequal(source: Path | str, target: Path | str, sources: int, targets: int) -> DataError:
+    counts = f"{_name(source)} has {counted(sources, 'line')}, {_name(target)} has {targets:,}"
     return DataError(
-        f"{_name(source)} has {sources:,} lines, {_name(target)} has {targets:,}; they are pairs by line number",
+        f"{counts}; they are pairs by line number",
         "give two files with one line for each pair",
     )

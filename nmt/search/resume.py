@@ -19,6 +19,7 @@ from nmt.corpus.packed import packing
 from nmt.errors import OutputError
 from nmt.files import read_json, sha256, write_json, write_whole
 from nmt.search.formats import Format
+from nmt.wording import counted
 
 try:
     import fcntl
@@ -42,11 +43,19 @@ class Kept:
     """The lines of an output that have been made already."""
 
     def __init__(
-        self, output: Path, form: Format, record: Mapping[str, Any], names: Mapping[str, str] | None = None
+        self,
+        output: Path,
+        form: Format,
+        record: Mapping[str, Any],
+        names: Mapping[str, str] | None = None,
+        neutral: Mapping[str, Any] | None = None,
     ) -> None:
-        """`record` tells all that the lines depend on, files by their `digest`; `names` are what people call it."""
+        """`record` tells all that the lines depend on, files by their `digest`; `names` are what people call it.
+
+        A value that is `neutral` counts as not given, so that a job goes on which knew nothing of it.
+        """
         self.output, self.form, self.record = output, form, {name: value for name, value in record.items()}
-        self.names = names or {}
+        self.names, self.neutral = names or {}, neutral or {}
         self.partial = output.with_name(f"{output.name}.partial")
         self.beside = output.with_name(f"{output.name}.resume.json")
 
@@ -58,18 +67,24 @@ class Kept:
                 f"{there}: is there, and no {self.beside.name} tells what it was made of",
                 "remove it, or leave out --resume, which replaces what is there when all is done",
             )
-        if known is not None and known != self.record:
+        if known is not None and self._asked(known) != self._asked(self.record):
             raise OutputError(
                 f"{self.output}: was begun with something else: {'; '.join(self._differences(known))}",
                 f"say what was said then, or remove {self.partial.name} and {self.beside.name} to begin anew",
             )
         return self.output.exists() and not self.partial.exists()
 
+    def _asked(self, record: Mapping[str, Any]) -> dict[str, Any]:
+        """What of a record changes anything."""
+        told = ((name, value) for name, value in record.items() if not _absent(value))
+        return {name: value for name, value in told if name not in self.neutral or value != self.neutral[name]}
+
     def _differences(self, known: Mapping[str, Any]) -> Iterator[str]:
         """Each thing that is not as it was."""
+        asked = self._asked(known), self._asked(self.record)
         for name in {**self.record, **known}:
             was, now = (_told(record.get(name)) for record in (known, self.record))
-            if known.get(name) == self.record.get(name):
+            if asked[0].get(name) == asked[1].get(name):
                 continue
             if was == now == "given":
                 yield f"{self.names.get(name, name)} holds something else"
@@ -88,7 +103,7 @@ class Kept:
             done, size = self._complete(stream)
             if done > total:
                 raise OutputError(
-                    f"{self.partial}: holds {done:,} lines; the input has {total:,}", "remove it to begin anew"
+                    f"{self.partial}: holds {counted(done, 'line')}; the input has {total:,}", "remove it to begin anew"
                 )
             stream.truncate(size)
             yield LineWriter(stream, str(self.partial)), done
@@ -125,9 +140,13 @@ class Kept:
         return int(number) if line.startswith(before) and number.isdigit() else None
 
 
+def _absent(value: Any) -> bool:
+    return value is None or value is False or value == []
+
+
 def _told(value: Any) -> str:
     """A setting as people say it."""
-    if value is None or value is False or value == []:
+    if _absent(value):
         return "not given"
     texts = [str(one) for one in value] if isinstance(value, list) else [str(value)]
     return "given" if value is True or all(map(_DIGEST.fullmatch, texts)) else ", ".join(texts)

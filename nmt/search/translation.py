@@ -23,6 +23,8 @@ class Candidate:
     """What else was weighed in `score`, by name."""
     alignment: tuple[tuple[int, int], ...] | None = None
     """Pairs of a source word and a target word that comes from it, from 0, where asked for."""
+    source_length: int | None = None
+    """Tokens of the source that it was scored for, tag and end mark counted, where the translation was given."""
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from nmt.stages.leads import Leading, Tagged, leading, tags_of, unled
 from nmt.stages.methods import links_of, side_limits
 from nmt.stages.parent import parent_of
 from nmt.stages.stage import RunFolder
+from nmt.wording import counted
 
 if TYPE_CHECKING:
     from nmt.subwords.vocabulary import Vocabulary
@@ -44,8 +45,8 @@ class Counts:
         rate, share = self.pieces / max(self.words, 1), 100 * self.unknown / max(self.pieces, 1)
         per_line = self.pieces / max(self.lines, 1)
         return (
-            f"{self.lines:,} lines, {self.pieces:,} pieces, {rate:.2f} a word, {per_line:.1f} a line, "
-            f"{self.longest:,} in the longest, {share:.2f} % unknown"
+            f"{counted(self.lines, 'line')}, {counted(self.pieces, 'piece')}, "
+            f"{rate:.2f} a word, {per_line:.1f} a line, {self.longest:,} in the longest, {share:.2f} % unknown"
         )
 
 
@@ -153,4 +154,6 @@ def _check_pairs(run: RunFolder, split: str, counts: dict[str, Counts]) -> None:
     source, target = (counts[side].lines for side in SIDES)
     if source != target:
         place = run.preprocess / f"{split}.source"
-        raise DataError(f"{place}: has {source:,} lines, {split}.target has {target:,}", "run nmt preprocess again")
+        raise DataError(
+            f"{place}: has {counted(source, 'line')}, {split}.target has {target:,}", "run nmt preprocess again"
+        )

@@ -17,6 +17,7 @@ from nmt.errors import DataError, NmtError, TrainingError
 from nmt.recipe import Recipe
 from nmt.stages.parent import check_parent
 from nmt.stages.stage import RunFolder, flatten
+from nmt.wording import counted
 
 FIRST_LINES = 1000
 SPECIAL_PIECES, BYTE_PIECES = 4, 256
@@ -88,29 +89,20 @@ def _counts(recipe: Recipe) -> Iterator[str]:
 
 
 def _pieces(recipe: Recipe) -> Iterator[str]:
-    """A vocabulary that the corpus cannot fill, judged by its first lines only where those are all there is."""
+    """A vocabulary that cannot hold the characters of the first lines. One that is too large stops nothing."""
     reserved = len(recipe.data.tags) + (recipe.preprocess.context_sentences > 0)
     fewest = SPECIAL_PIECES + reserved + (BYTE_PIECES if recipe.bpe.byte_fallback else 0)
     if recipe.bpe.size <= fewest:
         yield f"[bpe] size = {recipe.bpe.size}: {fewest} pieces are taken by special ids and bytes before any text"
         return
-    words: set[str] = set()
     letters: Counter[str] = Counter()
-    whole = True
     for corpus in recipe.data.train:
         for path in corpus.files():
-            lines = list(islice(read_lines(path, on_bad_bytes="replace"), 10 * FIRST_LINES + 1))
-            words.update(word for line in lines for word in line.split())
-            letters.update(letter for line in lines for letter in line)
-            whole = whole and len(lines) <= 10 * FIRST_LINES
+            for line in islice(read_lines(path, on_bad_bytes="replace"), 10 * FIRST_LINES):
+                letters.update(line)
     least = fewest + _covering(letters, recipe.bpe.character_coverage)
     if recipe.bpe.size < least:
         yield f"[bpe] size = {recipe.bpe.size}: characters, bytes and special ids alone take {least} pieces"
-    if not whole:
-        return
-    most = fewest + sum(len(word) for word in words) + len(set().union(*words))
-    if recipe.bpe.size > most:
-        yield f"[bpe] size = {recipe.bpe.size}: the training text has room for {most} pieces at most"
 
 
 def _covering(letters: Counter[str], coverage: float) -> int:
@@ -196,7 +188,8 @@ def _device(recipe: Recipe) -> Iterator[str]:
 
     number = int(recipe.train.device.partition(":")[2] or 0)
     if number >= torch.cuda.device_count():
-        yield f"[train] device = {recipe.train.device!r}: this machine has {torch.cuda.device_count()} GPUs for torch"
+        there = counted(torch.cuda.device_count(), "GPU")
+        yield f"[train] device = {recipe.train.device!r}: this machine has {there} for torch"
 
 
 def _disk(recipe: Recipe, run: RunFolder) -> Iterator[str]:

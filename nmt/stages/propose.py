@@ -19,6 +19,7 @@ from nmt.events import Caution, Event, Notice, Progress
 from nmt.files import write_text_whole
 from nmt.recipe import read
 from nmt.stages.propose_tuning import tuned_settings
+from nmt.wording import counted
 
 HELD_OUT = 1000  # lines of each held-out set; fewer where the corpus is small
 FEWEST_PAIRS = 200  # nothing can be held out of less and leave something to learn from
@@ -86,7 +87,7 @@ def propose(wish: Wish, output: Path, overwrite: bool = False) -> Iterator[Event
     text = _compose(name, wish, languages, size, held_out, output.parent, missing) + settings
     write_text_whole(output, text)
     read(output)  # what we propose must be a recipe
-    yield Notice(f"{output}: a recipe for {size.pairs:,} pairs, {languages[0]} → {languages[1]}")
+    yield Notice(f"{output}: a recipe for {counted(size.pairs, 'pair')}, {languages[0]} → {languages[1]}")
 
 
 def _name(output: Path, languages: tuple[str, str]) -> str:
@@ -129,8 +130,9 @@ def _hold_out(
 ) -> Generator[Event, None, dict[str, tuple[Path, Path]]]:
     """Copy seeded random pairs into files of their own; training leaves such pairs out by itself (drop_held_out)."""
     if pairs < FEWEST_PAIRS:
+        few = counted(pairs, "pair is", "pairs are")
         raise DataError(
-            f"{wish.source}: {pairs} pairs are too few to hold some out (at least {FEWEST_PAIRS} are)",
+            f"{wish.source}: {few} too few to hold some out (that takes {FEWEST_PAIRS})",
             "name files with --valid-source, --valid-target, --test-source and --test-target",
         )
     each = min(HELD_OUT, pairs // 20)
@@ -224,7 +226,7 @@ def _compose(
         for part in ("valid", "test")
     )
     return f"""\
-# Made by `nmt recipe new` for {size.pairs:,} pairs.
+# Made by `nmt recipe new` for {counted(size.pairs, "pair")}.
 # Paths count from this file's folder. `nmt recipe show` prints every other setting with its default.
 
 name = {_quoted(name)}

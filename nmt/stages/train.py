@@ -16,9 +16,10 @@ from nmt.recipe import Recipe, is_default
 from nmt.schema import fingerprint
 from nmt.stages.bpe import vocabulary_files
 from nmt.stages.methods import aligned, sampled, side_limits
-from nmt.stages.parent import begin, check_parent, check_vocabulary, parent_of, told_of_parent
+from nmt.stages.outset import fresh_model, placed, told_of_data
+from nmt.stages.parent import check_parent, parent_of, told_of_parent
 from nmt.stages.stage import RunFolder
-from nmt.stages.training import corpora_of, open_shards, report_of, told_of_corpora
+from nmt.stages.training import corpora_of, open_shards, report_of
 from nmt.train.resume import check_fixed, told_changes
 from nmt.train.seeds import derive
 from nmt.train.state import State, read_record, resumable
@@ -43,15 +44,11 @@ def run(recipe: Recipe, run: RunFolder, ranks: Ranks | None = None) -> Iterator[
     """
     import torch
 
-    from nmt.checkpoint.device import arithmetic
     from nmt.stages.settle import settled
     from nmt.stages.validation import validator
     from nmt.subwords.vocabulary import Vocabulary
     from nmt.train.ema import Ema
-    from nmt.train.events import Stopped
     from nmt.train.fit import fit
-    from nmt.train.freeze import freeze
-    from nmt.train.journal import Journal
     from nmt.train.kernels import attention_kernels
     from nmt.train.ranks import Ranks
     from nmt.train.signals import stop_on_signals
@@ -60,83 +57,38 @@ def run(recipe: Recipe, run: RunFolder, ranks: Ranks | None = None) -> Iterator[
     ranks = ranks or Ranks()
     if not ranks.call():
         return
-    if recipe.train.threads:
-        torch.set_num_threads(recipe.train.threads)
-    device = ranks.place(recipe.train.device)
-    precision = arithmetic(recipe.train.precision, device)
-    processes = f", {ranks.size} processes" if ranks.size > 1 else ""
-    yield Notice(f"training on {device} in {precision}, {torch.get_num_threads()} threads{processes}")
-    if recipe.train.accumulate % ranks.size:
-        yield Notice(
-            f"{recipe.train.accumulate} batches an update do not go round among {ranks.size} processes, so some are "
-            f"split; with train.accumulate = {ranks.size} each would have a whole one, in larger updates"
-        )
+    device, precision = yield from placed(recipe, ranks)
     files = vocabulary_files(run, recipe.bpe.shared)
     source, target = Vocabulary.load(files["source"]), Vocabulary.load(files["target"])
-    recipe = yield from settled(recipe, run, (len(source), len(target), target.pad), device, precision, ranks)
+    sizes = len(source), len(target), target.pad
+    recipe = yield from settled(recipe, run, sizes, device, precision, ranks)
     pairs, order = training_pairs(recipe, run, target)
-    yield from told_of_corpora(run, recipe.train.corpus_temperature)
-    if not order.whole:
-        yield Notice(f"an epoch is planned in {order.groups} groups, of which each is a random part of the pairs")
-    if order.skipped:
-        yield Caution(f"{order.skipped:,} training pairs are longer than the limits of [train] and are left out")
-
-    if recipe.average.of == "last" and recipe.average.count > recipe.train.keep_checkpoints:
-        counts = f"[average] count = {recipe.average.count}, [train] keep_checkpoints = {recipe.train.keep_checkpoints}"
-        yield Caution(f"{counts}: fewer checkpoints are kept than are to be averaged")
-
-    model = recipe.model.build(len(source), len(target), target.pad)
-    model.initialize(torch.Generator().manual_seed(derive(recipe.seed, "init")))
-    if recipe.train.freeze:
-        frozen = set(freeze(model, recipe.train.freeze))
-        sizes = {name: p.numel() for name, p in model.named_parameters()}
-        count, parts = sum(sizes[name] for name in frozen), ", ".join(recipe.train.freeze)
-        yield Notice(f"frozen: {parts}: {count:,} of {sum(sizes.values()):,} weights")
+    yield from told_of_data(recipe, run, order)
+    model = yield from fresh_model(recipe, run, sizes, files, device, ranks)
     parent = parent_of(recipe)
-    if parent:
-        check_vocabulary(parent, files)
-        if not resumable(run.checkpoints):
-            begin(parent, model)
-    if not ranks.spreads:
-        model.to(device)
-    ranks.spread(model)
-    if recipe.train.compile:
-        from nmt.train.compiled import compile_layers
-
-        yield Notice("layers are compiled when they are first needed; the first updates take minutes")
-        compile_layers(model)
     optimizer = recipe.train.optimizer.build(model, precision)
     torch.manual_seed(derive(recipe.seed, "dropout"))
 
     decay = recipe.train.ema_decay
     ema = Ema(model, decay) if decay is not None else None
     copied = copied_files(recipe, run)
-    description = describe(recipe, run, copied, (len(source), len(target)))
+    description = describe(recipe, run, copied, sizes[:2])
     settings = compared_settings(recipe, run, description, order)
-    store = (Store if ranks.leads else Helper)(
-        run.checkpoints,
-        description,
-        copied,
-        every=recipe.train.save_every,
-        keep=recipe.train.keep_checkpoints,
-        settings=settings,
-        ema=ema,
-    )
+    how = {"every": recipe.train.save_every, "keep": recipe.train.keep_checkpoints}
+    kind = Store if ranks.leads else Helper
+    store = kind(run.checkpoints, description, copied, **how, settings=settings, ema=ema)
     state, told = resume(store, model, optimizer, ranks, partial(is_default, recipe))
     yield from told
     if parent and not state.step:
         yield from told_of_parent(recipe, parent)
     measure = validator(recipe, run, model, description, copied, device, precision, ranks, ema)
-    journal = Journal(run.journal)
-    if ranks.leads:
-        journal.rewind(state.step, state.validated)
     order_of = partial(batch_order, recipe, run)
     with (
         stop_on_signals() as should_stop,
         attention_kernels(device),
         sampled(recipe, run, pairs, order_of, (source, target), ranks) as pairs_drawn,
     ):
-        for event in fit(
+        events = fit(
             model,
             optimizer,
             aligned(recipe, run, pairs_drawn, (source, target)),
@@ -148,12 +100,32 @@ def run(recipe: Recipe, run: RunFolder, ranks: Ranks | None = None) -> Iterator[
             should_stop=should_stop,
             ranks=ranks,
             ema=ema,
-        ):
-            if ranks.leads:
-                journal.write(event)
-            if isinstance(event, Stopped):
-                ranks.part()
-            yield event
+        )
+        yield from _recorded(events, run, (state.step, state.validated), ranks, device.type == "cpu")
+
+
+def _recorded(
+    events: Iterator[Event], run: RunFolder, done: tuple[int, int], ranks: Ranks, on_processor: bool
+) -> Iterator[Event]:
+    """`events`, which the first process writes into the journal behind what was `done` and validated there."""
+    import torch
+
+    from nmt.train.crowd import Crowd, usable
+    from nmt.train.events import Step, Stopped
+    from nmt.train.journal import Journal
+
+    journal = Journal(run.journal)
+    if ranks.leads:
+        journal.rewind(*done)
+    crowd = Crowd(usable(torch.get_num_threads())) if ranks.leads and on_processor else None
+    for event in events:
+        if ranks.leads:
+            journal.write(event)
+        if isinstance(event, Stopped):
+            ranks.part()
+        yield event
+        if crowd and isinstance(event, Step) and (told := crowd.after_update()):
+            yield Notice(told)
 
 
 def check(recipe: Recipe, run: RunFolder) -> None:

@@ -11,6 +11,7 @@ from nmt.errors import DataError
 from nmt.events import Event, Notice
 from nmt.files import read_json
 from nmt.stages.stage import RunFolder
+from nmt.wording import counted
 
 
 def open_shards(run: RunFolder, split: str) -> tuple[Shard, Shard]:
@@ -18,7 +19,7 @@ def open_shards(run: RunFolder, split: str) -> tuple[Shard, Shard]:
     source, target = (Shard.open(run.shards / f"{split}.{side}") for side in ("source", "target"))
     if len(source) != len(target):
         raise DataError(
-            f"{run.shards}: {split}.source has {len(source)} sentences, {split}.target has {len(target)}",
+            f"{run.shards}: {split}.source has {counted(len(source), 'sentence')}, {split}.target has {len(target)}",
             "make them again with nmt bpe RECIPE",
         )
     return source, target

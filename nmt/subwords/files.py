@@ -11,6 +11,7 @@ from nmt.corpus.lines import is_blank, keep_apart, one_line, open_lines, read_li
 from nmt.errors import DataError
 from nmt.events import Caution, Event, Notice, Progress
 from nmt.subwords.vocabulary import Vocabulary
+from nmt.wording import bad_bytes, counted
 
 
 def encode_file(
@@ -38,7 +39,8 @@ def encode_file(
 
     yield from _each_line(encode, source, output, on_bad_bytes, tally, "encode")
     if tally["unknown"]:
-        yield Caution(f"{tally['unknown']:,} of {tally['pieces']:,} pieces are unknown to {vocabulary.path}")
+        pieces = counted(tally["pieces"], "piece is", "pieces are")
+        yield Caution(f"{tally['unknown']:,} of {pieces} unknown to {vocabulary.path}")
 
 
 def estimate_file(
@@ -62,13 +64,13 @@ def estimate_file(
     sentences = [vocabulary.encode(text) for text in texts]
     if not sentences:
         raise DataError(f"{'stdin' if str(source) == '-' else source}: holds no text", "name a file of sentences")
-    yield Notice(f"{len(sentences):,} sentences, {sum(map(len, sentences)):,} pieces")
+    yield Notice(f"{counted(len(sentences), 'sentence')}, {counted(sum(map(len, sentences)), 'piece')}")
     pieces = [vocabulary.piece(i) for i in range(len(vocabulary))]
     with open_lines(output) as out:
         for line in estimate(sentences, pieces, order):
             out.write(line)
     if tally["bad bytes"]:
-        yield Caution(f"{tally['bad bytes']:,} bytes were not valid UTF-8; U+FFFD stands in their place")
+        yield Caution(bad_bytes(tally["bad bytes"]))
 
 
 def decode_file(
@@ -116,7 +118,7 @@ def _each_line(
             if number % 1000 == 0:
                 yield Progress(label, number, total, "lines")
     if tally["bad bytes"]:
-        yield Caution(f"{tally['bad bytes']:,} bytes were not valid UTF-8; U+FFFD stands in their place")
+        yield Caution(bad_bytes(tally["bad bytes"]))
 
 
 def _numbers(line: str, size: int, place: str) -> list[int]:

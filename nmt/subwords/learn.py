@@ -20,6 +20,7 @@ from nmt.files import write_whole
 from nmt.subwords.escape import escape
 from nmt.subwords.tags import add_tags
 from nmt.subwords.vocabulary import BOS, EOS, PAD, UNK, Vocabulary
+from nmt.wording import counted
 
 _MOST_CHARACTERS = 10_000  # longer lines are learned from in parts: sentencepiece counts positions in 16 bits
 _THREADS = 8  # always as many: the unigram model's sums, and so its file, depend on how they are shared out
@@ -87,8 +88,9 @@ def learn(
     add_tags(output, tags)
     vocabulary = Vocabulary.load(output)
     if len(vocabulary) < size:
-        yield Caution(f"the text gave {len(vocabulary):,} pieces, fewer than [bpe] size = {size:,}; all are used")
-    yield Notice(f"learned {len(vocabulary):,} {kind} pieces from {used:,} lines: {output}")
+        found = counted(len(vocabulary), "piece")
+        yield Caution(f"the text gave {found}, fewer than [bpe] size = {size:,}; all are used")
+    yield Notice(f"learned {len(vocabulary):,} {kind} pieces from {counted(used, 'line')}: {output}")
 
 
 class _Learning(threading.Thread):

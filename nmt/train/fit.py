@@ -26,6 +26,7 @@ from nmt.train.state import State
 from nmt.train.store import Store
 from nmt.train.update import ALONE, learn
 from nmt.train.validate import Scores
+from nmt.wording import counted
 
 _TRIM_EVERY = 10  # updates; it takes about a hundredth of their time
 
@@ -120,8 +121,9 @@ def updates_of(data: Pairs, epoch: int, group: int) -> list[list[np.ndarray]]:
 
 def _bear(state: State, rules: Rules) -> None:
     if state.skipped_in_a_row >= rules.max_bad_steps:
+        updates = counted(state.skipped_in_a_row, "update")
         raise TrainingError(
-            f"{state.skipped_in_a_row} updates in a row, up to step {state.step}, had a loss or gradient that is not "
+            f"{updates} in a row, up to step {state.step}, had a loss or gradient that is not "
             f"finite (train.max_bad_steps = {rules.max_bad_steps}); no weight was changed by them",
             "lower the learning rate, set train.clip_norm = 1.0 or train.precision = float32, and run again: "
             "training goes on from the last checkpoint",

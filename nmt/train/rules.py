@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from nmt.train.state import State
+from nmt.wording import counted
 
 
 @dataclass(frozen=True)
@@ -39,11 +40,16 @@ class Rules:
     def over(self, state: State) -> str | None:
         """Why training is over, or None while it isn't. Counts are totals over all restarts."""
         if self.steps is not None and state.step >= self.steps:
-            return f"all {self.steps} steps are done"
+            return _all(self.steps, "step")
         if self.epochs is not None and state.epoch >= self.epochs:
-            return f"all {self.epochs} epochs are done"
+            return _all(self.epochs, "epoch")
         if self.patience is not None and state.bad_validations >= self.patience:
-            return f"no better {self.best_by} in {self.patience} validations; the best was at step {state.best_step}"
+            validations = counted(self.patience, "validation")
+            return f"no better {self.best_by} in {validations}; the best was at step {state.best_step}"
         if self.minutes is not None and state.elapsed >= 60 * self.minutes:
-            return f"{self.minutes:g} minutes are over"
+            return "1 minute is over" if self.minutes == 1 else f"{self.minutes:g} minutes are over"
         return None
+
+
+def _all(number: int, unit: str) -> str:
+    return f"all {number:,} {unit}s are done" if number > 1 else f"the one {unit} is done"

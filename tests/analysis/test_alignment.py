@@ -72,7 +72,7 @@ def test_links_do_not_depend_on_neighbours(ours: Translator) -> None:
 def test_pairs_that_do_not_fit_have_no_links_which_is_said(ours: Translator) -> None:
     events = list(align(ours, ["bal", "bal kor " * 100, " "], ["kor", "kor", "dem"]))
     assert [event.text for event in events if isinstance(event, Caution)] == [
-        "1 pairs have no links: a side is too long for the model"
+        "1 pair has no links: a side is too long for the model"
     ]
     assert isinstance(events[-1], Alignments)
     assert [pharaoh(links) for links in events[-1].layers[0]] == ["0-0", "", ""]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from dataclasses import replace
 from html import unescape
 from pathlib import Path
@@ -22,7 +23,11 @@ from nmt.analysis.report import report
 from nmt.analysis.seen import see, seen_by
 from nmt.analysis.sights import LEVELS, thumbnail
 from nmt.checkpoint.load import load_translator
+from nmt.errors import SettingsError
+from nmt.search.control.request import Request
 from nmt.search.translate import Translator
+from nmt.subwords.tags import add_tags
+from nmt.subwords.vocabulary import SEPARATOR
 
 
 @pytest.fixture(scope="module")
@@ -77,6 +82,32 @@ def test_sentences_asked_for_are_translated_by_each_model(records: list[Record])
     found = see(records, choose(records, ["bal kor"]))
     text = load_translator(records[0].path, "cpu").translate(["bal kor"])[0]
     assert {key: seen.translation for key, seen in found.seen.items()} == {(0, 0): text, (0, 1): text}
+
+
+def test_context_is_that_of_the_line_and_reaches_the_models_that_read_it(
+    records: list[Record], tmp_path: Path, vocabulary_path: Path
+) -> None:
+    vocabulary = Path(shutil.copy(vocabulary_path, tmp_path / "vocabulary.model"))
+    add_tags(vocabulary, [SEPARATOR])
+    run = write_run(tmp_path, "reader")
+    described = save_folder(run / "model", vocabulary) / "model.json"
+    described.write_text(json.dumps(json.loads(described.read_text()) | {"context_sentences": 1}))
+    (run / "recipe.toml").write_text("preprocess.context_sentences = 1\n" + (run / "recipe.toml").read_text())
+    both = [read_record(run), records[0]]
+    before = {source: (SOURCES[i - 1],) if i else () for i, source in enumerate(SOURCES)}
+    chosen = choose(both)
+    assert all(sentence.context == before[sentence.source] for sentence in chosen) and any(s.context for s in chosen)
+    asked = choose(both, ["bal kor"], ["dem"])
+    found = see(both, asked)
+    reader, plain = (load_translator(record.path, "cpu") for record in both)
+    assert found.seen[0, 0].translation == reader.translate([Request("bal kor", context=("dem",))])[0]
+    assert found.seen[0, 1].translation == plain.translate(["bal kor"])[0]
+    assert SEPARATOR in found.seen[0, 0].columns and SEPARATOR not in found.seen[0, 1].columns
+    assert [len(found.seen[0, run].source_words) for run in (0, 1)] == [2, 2]
+    shown = report(both, found)
+    assert shown.count("--context &#x27;dem&#x27;") == 1
+    with pytest.raises(SettingsError, match="no run's model reads context"):
+        choose(records, ["bal kor"], ["dem"])
 
 
 def test_links_are_those_of_the_aligner_and_weights_those_of_the_look(records: list[Record], sights: Sights) -> None:

@@ -6,7 +6,7 @@ import os
 import random
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -95,6 +95,23 @@ def shell() -> Callable[..., subprocess.CompletedProcess[bytes]]:
         return subprocess.run(["bash", "-c", start + line], capture_output=True, env=environment, check=False)
 
     return run
+
+
+@pytest.fixture
+def pipe() -> Iterator[Callable[[str], Path]]:
+    """What a shell makes of ``<(...)``: a name behind which a text can be read once, forwards."""
+    readers: list[int] = []
+
+    def holding(text: str) -> Path:
+        reader, writer = os.pipe()
+        readers.append(reader)
+        with open(writer, "wb") as stream:
+            stream.write(text.encode())
+        return Path(f"/dev/fd/{reader}")
+
+    yield holding
+    for reader in readers:
+        os.close(reader)
 
 
 @pytest.fixture

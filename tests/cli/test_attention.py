@@ -125,4 +125,4 @@ def test_aligning_needs_files_and_refuses_what_has_no_meaning(nmt, model: Path, 
     assert "this model's cross has 2" in nmt("attention", model, *pairs, "--layer", 3).err
     (here / "gold").write_text("0-1\n\n")
     ended = nmt("attention", model, *pairs, "--gold", "gold")
-    assert ended.status == 1 and "gold:1: '0-1': the target has 1 words" in ended.err and "hint: " in ended.err
+    assert ended.status == 1 and "gold:1: '0-1': the target has 1 word," in ended.err and "hint: " in ended.err

@@ -110,7 +110,7 @@ def test_a_shortlist_is_learned_and_kept_to(
     (tmp_path / "less").write_text("bal\n")
     ended = nmt("lexicon", model, "--source", text, "--target", tmp_path / "less")
     assert (ended.status, ended.out) == (1, "")
-    assert "only 1 lines" in ended.err
+    assert "only 1 line;" in ended.err
 
 
 def test_lines_hold_markup_or_ask_for_it(nmt: Command, model: Path, translator: Translator, tmp_path: Path) -> None:

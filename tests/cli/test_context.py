@@ -139,6 +139,31 @@ def test_words_are_aligned_in_context(nmt: Command, folder: Path) -> None:
         assert links == " ".join(f"{i}-{j}" for i, j in expected)
 
 
+@pytest.mark.parametrize("before", [["bal kor"], ["gom", "dem", "bal kor"], ["gom", "", "bal kor"]], ids=len)
+def test_attention_is_looked_at_in_context(nmt: Command, folder: Path, before: list[str]) -> None:
+    """As the lines of a document are read: two sentences at most, and none from before a blank line."""
+    call = [part for text in before for part in ("--context", text)]
+    ended = nmt("attention", folder / "model", "dem", *call, "--format", "json", "--output", "-")
+    found = json.loads(ended.out)
+    translator = load_translator(folder / "model", "cpu")
+    read = translator.source_vocabulary
+    kept = ["dem", "bal kor"] if len(before) > 2 and before[1] else ["bal kor"]
+    pieces = [piece for text in kept for piece in (*read.pieces(text), SEPARATOR)]
+    assert found["context"] == kept and found["source_tokens"] == [*pieces, *read.pieces("dem"), "</s>"]
+    assert found["target"] == translator.translate([Request("dem", context=tuple(before))])[0]
+    words = nmt("attention", folder / "model", "dem", *call, "--format", "json", "--output", "-", "--words")
+    assert json.loads(words.out)["source_tokens"] == f" {SEPARATOR} ".join([*kept, "dem </s>"]).split()
+
+
+def test_context_that_is_of_no_use_is_refused(nmt: Command, folder: Path) -> None:
+    ended = nmt("attention", folder / "plain", "dem", "--context", "bal", "--output", "-")
+    assert (ended.status, ended.out) == (1, "") and "this model reads no context" in ended.err
+    files = ("--source", folder / "in", "--target", folder / "in")
+    for kind in ("--align", "--heads"):
+        ended = nmt("attention", folder / "model", kind, *files, "--context", "bal")
+        assert ended.status == 2 and "--context is for a SENTENCE" in ended.err
+
+
 def test_a_conversation_is_a_document(
     nmt: Command, folder: Path, expected: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -70,6 +70,35 @@ def test_prefixes_belong_to_lines(nmt: Command, model: Path, translator: Transla
     assert ended.out == as_text(translator.translate(expected))
 
 
+@pytest.mark.parametrize("streams", [{"prefix"}, {"prefix", "input"}], ids=len)
+def test_prefixes_and_their_lines_may_come_from_pipes(
+    nmt: Command, model: Path, text: Path, pipe: Callable[[str], Path], streams: set[str]
+) -> None:
+    (text.parent / "prefix").write_text("bal\n\nkor dem\n\n\ngom\n\nx\n")
+    files = {"input": text, "prefix": text.parent / "prefix"}
+    ended = []
+    for piped in (set(), streams):
+        given = {name: pipe(path.read_text()) if name in piped else path for name, path in files.items()}
+        ended.append(nmt("translate", model, *(part for name, path in given.items() for part in (f"--{name}", path))))
+    assert ended[0].status == 0 and ended[1] == ended[0]
+
+
+@pytest.mark.parametrize("count", [7, 9])
+def test_prefixes_of_another_number_in_a_pipe_leave_no_output(
+    nmt: Command, model: Path, text: Path, pipe: Callable[[str], Path], count: int
+) -> None:
+    out = text.parent / "out"
+    ended = nmt("translate", model, "--input", text, "--prefix", pipe("\n" * count), "--output", out)
+    assert ended.status == 1 and f":{min(count, 8) + 1}: " in ended.err
+    assert not out.exists()
+
+
+def test_stdin_is_read_for_one_thing(nmt: Command, model: Path) -> None:
+    for name in ("--prefix", "--glossary"):
+        ended = nmt("translate", model, name, "-")
+        assert ended.status == 2 and f"only one of --input and {name} can be stdin" in ended.err
+
+
 @pytest.mark.parametrize("count", [7, 9])
 def test_prefixes_of_another_number_stop_everything(nmt: Command, model: Path, text: Path, count: int) -> None:
     (text.parent / "prefix").write_text("\n" * count)

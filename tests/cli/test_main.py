@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -62,6 +63,33 @@ def test_every_help_says_what_is_read_and_written(nmt, command) -> None:
     text = nmt(*command, "--help").out.lower()
     assert "read" in text
     assert any(word in text for word in ("write", "print", "give"))
+
+
+@pytest.mark.parametrize("columns", [80, 300])
+def test_help_fits_the_terminal_and_cuts_no_sentence(nmt, monkeypatch, columns: int) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    for command in ((), ("recipe",), ("checkpoint",)):
+        text = nmt(*command, "--help").out
+        widths = [len(line) for line in text.splitlines()]
+        assert max(widths) <= min(columns, 120) and max(widths) > min(columns, 120) - 30
+        assert "..." not in text.replace("[ARGS]...", "").replace("REFERENCE...", "")
+        assert "Commands:" in text and text.rstrip().endswith(".")
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_help_names_arguments_and_choices_as_manuals_do(nmt, command, monkeypatch) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
+    text = nmt(*command, "--help").out
+    usage = next(line for line in text.splitlines() if line.startswith("Usage: "))
+    assert re.fullmatch(r"Usage: nmt( [a-z]+)+ \[OPTIONS\]( \[?[A-Z]+\]?(\.\.\.)?)*( \[ARGS\]\.\.\.)?", usage)
+    assert not re.search(r"<(list|path|str|int)|\{", text)
+
+
+def test_options_of_one_matter_stand_together(nmt) -> None:
+    parts = nmt("translate", "--help").out.split("\n\n")
+    sampling = next(part for part in parts if part.startswith("Sampling:"))
+    assert all(name in sampling for name in ("--sample", "--temperature", "--top-k", "--top-p", "--seed"))
+    assert "--beam" not in sampling and "--top-k" not in next(part for part in parts if part.startswith("Options:"))
 
 
 def test_the_version_is_the_packages(nmt) -> None:

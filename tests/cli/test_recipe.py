@@ -10,6 +10,7 @@ import pytest
 
 from nmt.recipe import dump, read
 from nmt.stages.propose import choose
+from nmt.subwords.vocabulary import Vocabulary
 
 FILES = ("--source", "train.aa", "--target", "train.bb")
 
@@ -154,7 +155,6 @@ def test_check_is_silent_about_nothing_and_content_with_a_good_recipe(nmt, toy: 
         ("data.valid.target=valid.aa", "is both source and target"),
         ("data.test.0.source=train.aa", "is training data and data.test.0.source at once"),
         ("bpe.size=200", "[bpe] size = 200: 260 pieces are taken"),
-        ("bpe.size=30k", "[bpe] size = 30000: the training text has room for"),
         ("model.position={kind='learned', length=100}", "the model has [model.position] length = 100 positions"),
         ("train.batch_tokens=100", "no such pair fits into batch_tokens = 100"),
         ("train.schedule={kind='linear', warmup_steps=4}", "the rate still rises when steps = 4 end it"),
@@ -167,6 +167,22 @@ def test_check_finds(nmt, toy: Path, override: str, problem: str) -> None:
     assert ended.status == 1 and ended.out == ""
     assert problem in ended.err
     assert ended.err.splitlines()[-1] == "hint: mend these; nmt recipe check toy.toml looks again"
+
+
+@pytest.mark.parametrize(
+    "more", [(), ("bpe.kind=unigram",), ("bpe.shared=false", "model.tie_embeddings=target")], ids=str
+)
+def test_a_vocabulary_that_the_text_cannot_fill_is_told_with_what_it_has(nmt, toy: Path, more: tuple[str, ...]) -> None:
+    """As many as the run then learns, which doesn't stop either."""
+    overrides = [part for one in ("bpe.size=3000", *more) for part in ("--set", one)]
+    ended = nmt("recipe", "check", "toy.toml", *overrides)
+    assert (ended.status, ended.out) == (0, "") and "no problems" in ended.err.splitlines()[-1]
+    run = nmt("run", "toy.toml", "--to", "bpe", *overrides)
+    assert run.status == 0
+    for side in ("source", "target") if "bpe.shared=false" in more else ("",):
+        count = len(Vocabulary.load(toy / "runs" / "toy" / "bpe" / f"{side or 'vocabulary'}.model"))
+        text = f"the {side} side of the training text" if side else "the training text"
+        assert f"warning: [bpe] size = 3000: {text} has about {count:,} pieces in it" in ended.err
 
 
 def test_check_is_content_with_files_that_can_be_downloaded(nmt, toy: Path) -> None:

@@ -27,6 +27,9 @@ def test_a_run_is_reported_from_its_folder_alone(nmt, toy: Path) -> None:
     asked = nmt("report", "runs/toy", "--sentence", "bal kor", "--output", "-").out
     assert "nmt attention runs/toy &#x27;bal kor&#x27;" in asked and "Median of " not in asked
     assert nmt("report", "runs/toy", "--sentence", "bal kor", "--no-attention").status == 2
+    assert nmt("report", "runs/toy", "--context", "bal kor").status == 2
+    none = nmt("report", "runs/toy", "--context", "bal kor", "--sentence", "dem")
+    assert none.status == 1 and "no run's model reads context" in none.err
 
 
 def test_runs_are_compared_and_stdout_gets_the_page(nmt, toy: Path) -> None:

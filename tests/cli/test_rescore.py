@@ -72,6 +72,20 @@ def test_the_scores_of_a_translation_are_those_it_was_given(
     assert numbers == pytest.approx([t.score for t in found], abs=1e-4)
 
 
+def test_lines_longer_than_the_models_limit_are_scored_whole_and_named(
+    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = ["bal kor", "dem gom. " * 60, "", "bal " * 200]
+    for name in "st":
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    assert rescore(model, tmp_path / "s", tmp_path / "t") == 0
+    captured = capsys.readouterr()
+    expected = nmt.load(model, "cpu").rescore(lines, lines, length_penalty="none")
+    assert list(map(float, captured.out.split())) == pytest.approx([c.score for c in expected], abs=1e-3)
+    (warning,) = captured.err.splitlines()
+    assert warning.startswith("warning: a source of more than 64 tokens") and warning.endswith(": lines 2, 4")
+
+
 def test_unequal_counts_are_named_before_anything_is_written(
     model: Path, files: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -100,6 +100,32 @@ def test_other_settings_are_refused_and_named(
     assert (text.parent / "out.partial").exists()
 
 
+NEUTRAL = (
+    "--beam-groups 1 --patience 1 --coverage-penalty 0 --min-length 0 --min-length-ratio 0 --no-repeat-ngram 0 "
+    "--repetition-penalty 1 --n-best 1 --input-format text --on-bad-bytes error --format text"
+)
+
+
+def test_a_job_goes_on_that_knew_nothing_of_options_which_change_nothing(nmt: Command, model: Path, text: Path) -> None:
+    """In both directions: not given, given at its neutral value, unknown when the job was begun, forgotten since."""
+    out, beside = text.parent / "out", text.parent / "out.resume.json"
+    call = ["translate", model, "--input", text, "--output", out, "--resume"]
+    nmt(*call)
+    whole, record = out.read_bytes(), json.loads(beside.read_text())
+    asked = {name: record[name] for name in ("nmt", "models", "input", "form")}
+    of_old = {"of_old": None, "and_older": False, "oldest": []}
+    for known, more in ((record, NEUTRAL), (asked, ""), (asked | of_old, NEUTRAL)):
+        beside.write_text(json.dumps(known))
+        ended = nmt(*call, *more.split())
+        assert ended.status == 0 and "whole already" in ended.err
+    assert out.read_bytes() == whole
+    beside.write_text(json.dumps(asked | {"of_old": 3}))
+    ended = nmt(*call)
+    assert ended.status == 1 and "of_old was 3, and is not given now" in ended.err
+    beside.write_text(json.dumps(asked | {"min_length": 3}))
+    assert "--min-length was 3, and is 0 now" in nmt(*call, "--min-length", "0").err
+
+
 def test_another_input_or_an_output_of_unknown_origin_is_refused(nmt: Command, model: Path, text: Path) -> None:
     out = text.parent / "out"
     call = ["translate", model, "--input", text, "--output", out, "--resume"]
@@ -115,6 +141,17 @@ def test_another_input_or_an_output_of_unknown_origin_is_refused(nmt: Command, m
     ended = nmt(*call)
     assert ended.status == 1
     assert "was begun with something else: --input holds something else\n" in ended.err
+
+
+@pytest.mark.parametrize("option", ["--input", "--prefix", "--glossary"])
+def test_what_can_be_read_only_once_is_refused(
+    nmt: Command, model: Path, text: Path, pipe: Callable[[str], Path], option: str
+) -> None:
+    given = {"--input": text, option: pipe("\n")}
+    call = (part for pair in given.items() for part in pair)
+    ended = nmt("translate", model, *call, "--output", text.parent / "out", "--resume")
+    assert ended.status == 2 and f"{option} /dev/fd/" in ended.err and "Traceback" not in ended.err
+    assert not list(text.parent.glob("out*"))
 
 
 def test_more_lines_than_the_input_has_are_refused(nmt: Command, model: Path, text: Path) -> None:

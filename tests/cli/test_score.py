@@ -186,7 +186,7 @@ def test_json_is_one_object(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_source_shows_lines_whose_numbers_changed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "source").write_text("Das Schiff 3 fährt.\nEs schneite.\n", encoding="utf-8")
     assert main(["score", "r1", "--hyp", "hyp", "--source", "source"]) == 0
-    assert "other numbers than their source: 1" in capsys.readouterr().err
+    assert "1 line of 2 holds other numbers than its source: 1" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -165,7 +165,9 @@ def test_what_is_missing_is_named_with_the_command_that_brings_it(nmt: Callable[
 
     source = ("--source", "src", "--comet")
     assert "pip install unbabel-comet" in said(*source, "wmt-da", "--comet-program", "no-such-program")
-    assert "download Unbabel/wmt22-comet-da" in said(*source, "Unbabel/wmt22-comet-da")
+    gone = said(*source, "gone/folder").splitlines()
+    assert gone[0] == "error: gone/folder: there is no such folder; COMET's models are never fetched from here"
+    assert gone[1].startswith("hint: name a COMET model") and len(gone) == 2
     (here / "empty").mkdir()
     assert "empty: holds no checkpoint" in said(*source, "empty")
     (model(here / "bare") / "hparams.yaml").unlink()
@@ -174,6 +176,11 @@ def test_what_is_missing_is_named_with_the_command_that_brings_it(nmt: Callable[
     assert two.status == 1 and "COMET compares with one reference, and 2 are named" in two.err
     assert nmt("score", "ref", "-i", "a", "--comet", "wmt-da").status == 2
     assert nmt("score", "ref", "-i", "a", "--comet-program", "x").status == 2
+
+
+def test_a_model_that_is_missing_is_told_before_anything_is_read(nmt: Callable[..., Any], here: Path) -> None:
+    done = nmt("score", "no-reference", "-i", "no-system", "--source", "no-source", "--comet", "gone")
+    assert done.status == 1 and done.err.startswith("error: gone: ")
 
 
 def test_a_program_that_fails_is_quoted_and_its_answer_is_counted(nmt: Callable[..., Any], here: Path) -> None:

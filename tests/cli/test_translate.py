@@ -215,7 +215,7 @@ def test_invalid_bytes_of_a_stream_stop_everything_of_their_buffer(translate: Ru
 def test_invalid_bytes_can_be_replaced_and_are_counted(translate: Run, translator: Translator) -> None:
     out = translate("--on-bad-bytes", "replace", stdin=b"bal\n caf\xe9 kor\ndem\n")
     assert out == as_bytes(translator.translate(["bal", " caf\ufffd kor", "dem"]))
-    assert "1 bytes were not valid UTF-8" in translate.error
+    assert "1 byte was not valid UTF-8" in translate.error
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,7 @@ def test_an_error_or_a_stop_leaves_the_last_result_and_nothing_half_written(tmp_
     before = (folder.preprocess / "report.json").read_bytes()
     again = recipe(tmp_path)
     (tmp_path / "a.x").write_text("bal\n")
-    with pytest.raises(DataError, match=r"a\.x has 1 lines"):
+    with pytest.raises(DataError, match=r"a\.x has 1 line, "):
         list(run(again, folder))
     stopped = run(recipe(tmp_path), folder)
     next(stopped)

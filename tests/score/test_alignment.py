@@ -57,7 +57,7 @@ def test_with_sure_links_only_it_is_one_less_f1(found, sure) -> None:
 def test_nothing_on_either_side_is_no_number() -> None:
     with pytest.raises(DataError, match="nothing to measure"):
         alignment_score([set()], [gold(set(), {(0, 0)})])
-    with pytest.raises(DataError, match="1 pairs have links, 0"):
+    with pytest.raises(DataError, match="1 pair has links, 0"):
         alignment_score([set()], [])
 
 
@@ -74,7 +74,7 @@ def test_gold_links_are_read_in_both_spellings(tmp_path: Path) -> None:
         ("0-0\n1-2\n", r"gold:2: '1-2': the target has 2 words, counted from 0"),
         ("0-0\n2?0\n", r"gold:2: '2\?0': the source has 2 words"),
         ("0:0\n0-0\n", r"gold:1: '0:0' is no link"),
-        ("0-0\n", r"gold has 1 lines, and there are 2 pairs"),
+        ("0-0\n", r"gold has 1 line for 2 pairs"),
     ],
 )
 def test_what_is_no_gold_file_is_refused_with_its_place(tmp_path: Path, text: str, problem: str) -> None:

@@ -18,7 +18,10 @@ from nmt.corpus.lines import is_blank
 from nmt.errors import NmtError
 from nmt.model.config import TransformerConfig
 from nmt.model.inference.transformer import FastTransformer
+from nmt.search.control.request import Request
 from nmt.search.feed import live
+from nmt.search.length import parse_penalty
+from nmt.search.rescore import rescored
 from nmt.search.translate import Translator
 from nmt.search.translation import Candidate, Translation
 from nmt.subwords.vocabulary import Vocabulary
@@ -239,6 +242,24 @@ def test_learned_positions_are_never_overrun(vocabulary_path: Path) -> None:
     (scored,) = ours.rescore([long], [long])
     assert not scored.finished
     assert ours.rescore(["bal"], ["kor"])[0].finished
+
+
+def test_of_given_pairs_too_long_for_memory_the_beginning_is_scored(random_translator: Translator) -> None:
+    ours, pairs = random_translator, [("bal kor dem gom", "kor dem bal"), ("bal", "kor"), ("bal", "kor dem bal gom")]
+    settings, penalty = ours._settings({}), parse_penalty("none")
+    requests, targets = [Request(one) for one, _ in pairs], [other for _, other in pairs]
+
+    def scored(longest: int) -> list[Candidate]:
+        with ours._inference():
+            return rescored(ours, requests, [[]] * len(pairs), targets, settings, penalty, longest=longest)
+
+    usual, most = scored(99), max(len(ours.source_vocabulary.encode(one)) for pair in pairs for one in pair)
+    assert scored(most) == usual == ours.rescore(requests, targets, length_penalty="none")
+    cut = scored(2)
+    assert [one.finished for one in cut] == [False, len(usual[1].tokens) <= 2, False]
+    assert all(len(one.token_log_probabilities) <= 3 for one in cut)
+    begun, (expected, *_) = cut[2].token_log_probabilities[:2], ours.rescore(["bal"], [targets[2]])
+    assert begun == pytest.approx(expected.token_log_probabilities[:2], abs=1e-4)
 
 
 @pytest.mark.parametrize("penalty", ["gnmt:0.6", "average:1", "none", "average:-0.5", "average:-10", "average:10"])

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from nmt.corpus.lines import count_lines, read_lines
 from nmt.errors import DataError
+from nmt.wording import counted
 
 if TYPE_CHECKING:
     from nmt.corpus.config import SourceConfig, TestSetConfig
@@ -79,5 +80,6 @@ def language_of(path: Path) -> str | None:
 
 def unequal(first: Path, first_count: int, second: Path, second_count: int) -> DataError:
     """The error of two sides that are out of step."""
-    problem = f"{first} has {first_count} lines, {second} has {second_count}: both sides need one line for each pair"
+    counts = f"{first} has {counted(first_count, 'line')}, {second} has {second_count:,}"
+    problem = f"{counts}: both sides need one line for each pair"
     return DataError(problem, "find where they part; a line of one side must never be removed alone")

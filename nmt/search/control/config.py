@@ -81,6 +81,12 @@ class ControlConfig(SearchConfig):
     seed: int = 1
     """Chooses the random numbers: each source text has its own, whatever stands beside it."""
 
+    @classmethod
+    def neutral(cls) -> dict[str, Any]:
+        """The values that change nothing, of settings which no model has values of its own for."""
+        own = cls.model_fields.keys() - SearchConfig.model_fields.keys()
+        return {name: cls.model_fields[name].get_default() for name in own}
+
     @model_validator(mode="after")
     def _can_be_met(self) -> Self:
         if self.beam % self.beam_groups:

@@ -18,6 +18,7 @@ from nmt.corpus.lines import is_blank, keep_apart, open_lines, read_lines
 from nmt.errors import DataError
 from nmt.events import Caution, Event, Notice
 from nmt.subwords.vocabulary import Vocabulary
+from nmt.wording import bad_bytes, counted
 
 Side = tuple[Vocabulary, Cleaner]
 
@@ -88,11 +89,13 @@ def learn_file(
     for number, (one, other) in enumerate(sides, 1):
         if one is None or other is None:
             shorter = source if one is None else target
-            raise DataError(f"{shorter}: has only {number - 1:,} lines; pairs belong together by their number", "")
+            raise DataError(
+                f"{shorter}: has only {counted(number - 1, 'line')}; pairs belong together by their number", ""
+            )
         if not is_blank(one) and not is_blank(other):
             texts = zip((source_side, target_side), (one, other), strict=True)
             pairs.append([vocabulary.encode(cleaner.clean(text)) for (vocabulary, cleaner), text in texts])
-    yield Notice(f"{len(pairs):,} pairs")
+    yield Notice(counted(len(pairs), "pair"))
     seen: Counter[int] = Counter()
     with open_lines(output) as out:
         for piece, translation, probability in translations((one, other) for one, other in pairs):
@@ -101,4 +104,4 @@ def learn_file(
             if seen[piece] <= best and not any(" " in word or "\t" in word for word in words):
                 out.write(f"{words[0]} {words[1]} {probability:.6f}")
     if tally["bad bytes"]:
-        yield Caution(f"{tally['bad bytes']:,} bytes were not valid UTF-8; U+FFFD stands in their place")
+        yield Caution(bad_bytes(tally["bad bytes"]))
