@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from nmt.errors import ModelError
 from nmt.model.inference import compiling
 from nmt.search import loops
 from nmt.search.loops import GROUP
@@ -63,9 +64,23 @@ class Given:
 class Passed:
     """Logits on a processor, whose softmax is never written down: one pass finds its sum, another one the best."""
 
-    def __init__(self, logits_RV: Tensor, banned: Sequence[int]) -> None:
-        self.logits_RV, self.banned_V = logits_RV.float().numpy(), _mask(logits_RV.size(1), tuple(banned))
-        self.sum_R, self.most_RG = _sums(self.logits_RV)
+    def __init__(self, logits_RV: Numbers, sum_R: Numbers, most_RG: Numbers, banned: Sequence[int]) -> None:
+        self.logits_RV, self.sum_R, self.most_RG = logits_RV, sum_R, most_RG
+        self.banned_V = _mask(logits_RV.shape[1], tuple(banned))
+
+    @classmethod
+    def of(cls, logits_RV: Tensor, banned: Sequence[int]) -> Passed:
+        """Those that a model gives. Raises ModelError where they are no numbers."""
+        logits = logits_RV.float().numpy()
+        return cls(logits, *_sums(logits), banned)
+
+    @classmethod
+    def given(cls, log_probs_RV: Tensor) -> Passed:
+        """Log-probabilities as they are: their sum is nothing."""
+        log_probs = np.ascontiguousarray(log_probs_RV.numpy())
+        unused_R, most_RG = _room(log_probs)
+        loops.log_sums(log_probs, unused_R, most_RG)
+        return cls(log_probs, np.zeros(len(log_probs), np.float32), most_RG, ())
 
     def continuations(self, live_SP: Tensor, count: int) -> Best:
         """As of Predictions."""
@@ -81,16 +96,26 @@ class Passed:
         return torch.from_numpy(self.logits_RV[:, token] - self.sum_R)
 
     def favourites(self) -> Tensor:
-        """As of Predictions."""
-        return torch.from_numpy(np.where(self.banned_V, -np.inf, self.logits_RV).argmax(1))
+        """As of Predictions; of equal ones the last, as in `continuations`."""
+        backwards_RV = np.where(self.banned_V, -np.inf, self.logits_RV)[:, ::-1]
+        return torch.from_numpy(self.logits_RV.shape[1] - 1 - backwards_RV.argmax(1))
 
 
 def _sums(logits_RV: Numbers) -> tuple[Numbers, Numbers]:
-    """log Σ exp of each row, and the greatest logit of each group."""
-    sum_R = np.empty(len(logits_RV), np.float32)
-    most_RG = np.empty((len(logits_RV), -(-logits_RV.shape[1] // GROUP)), np.float32)
+    """log Σ exp of each row, and the greatest logit of each group. Raises ModelError where they are no numbers."""
+    sum_R, most_RG = _room(logits_RV)
     loops.log_sums(logits_RV, sum_R, most_RG)
+    if not np.isfinite(sum_R).all():
+        raise ModelError(
+            "the model's predictions are not numbers: some of its weights are far too large, or not numbers themselves",
+            "take an earlier checkpoint; train with a lower learning rate or train.clip_norm = 1.0",
+        )
     return sum_R, most_RG
+
+
+def _room(logits_RV: Numbers) -> tuple[Numbers, Numbers]:
+    rows, size = logits_RV.shape
+    return np.empty(rows, np.float32), np.empty((rows, -(-size // GROUP)), np.float32)
 
 
 def _passes(logits_RV: Tensor) -> bool:
@@ -109,9 +134,11 @@ def predictions(
     logits_RV: Tensor, banned: Sequence[int], adjust: Callable[[Tensor], Tensor] | None = None
 ) -> Predictions:
     """What may come next, `banned` tokens apart; `adjust` may change the log-probabilities before."""
-    if adjust is None and _passes(logits_RV):
-        return Passed(logits_RV, banned)
-    return Given(log_probabilities(logits_RV, banned, adjust))
+    if not _passes(logits_RV):
+        return Given(log_probabilities(logits_RV, banned, adjust))
+    if adjust is None:
+        return Passed.of(logits_RV, banned)
+    return Passed.given(log_probabilities(logits_RV, banned, adjust))
 
 
 def log_probabilities(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nmt.search.candidates import Given, Passed, best_continuations, log_probabilities, next_tokens, top
+from nmt.errors import ModelError
+from nmt.search.candidates import Given, Passed, best_continuations, log_probabilities, next_tokens, predictions, top
 
 
 @settings(deadline=None, max_examples=80)
@@ -78,7 +80,7 @@ def test_passing_over_logits_finds_what_log_probabilities_tell(
     live_SP = torch.randn(3, each, generator=generator)
     if dead:
         live_SP[:, 1:] = -torch.inf
-    expected, found = Given(log_probabilities(logits_RV, banned)), Passed(logits_RV, banned)
+    expected, found = Given(log_probabilities(logits_RV, banned)), Passed.of(logits_RV, banned)
     best = expected.continuations(live_SP, count), found.continuations(live_SP, count)
     possible = best[0][0] > -torch.inf
     assert torch.equal(best[0][0], best[1][0])
@@ -95,6 +97,31 @@ def test_log_probabilities_are_torchs() -> None:
 
 
 def test_of_equal_continuations_the_first_hypothesis_and_the_last_token_come_first() -> None:
-    _, _, parent_SM, token_SM = Passed(torch.zeros(2, 7), [6]).continuations(torch.zeros(1, 2), 8)
+    _, _, parent_SM, token_SM = Passed.of(torch.zeros(2, 7), [6]).continuations(torch.zeros(1, 2), 8)
     assert parent_SM.tolist() == [[0] * 6 + [1] * 2]
     assert token_SM.tolist() == [[5, 4, 3, 2, 1, 0, 5, 4]]
+
+
+@settings(deadline=None, max_examples=30)
+@given(seed=st.integers(0, 10**6), size=st.sampled_from([7, 64, 150]), flat=st.booleans())
+def test_what_a_neighbour_asks_for_changes_no_order_not_even_of_equals(seed: int, size: int, flat: bool) -> None:
+    logits_RV = torch.zeros(6, size) if flat else draw_logits(seed, size)
+    live_SP = torch.zeros(2, 3)
+    plain, beside = predictions(logits_RV, [0, 2]), predictions(logits_RV, [0, 2], lambda log_probs_RV: log_probs_RV)
+    for ours, theirs in zip(plain.continuations(live_SP, 4), beside.continuations(live_SP, 4), strict=True):
+        assert torch.equal(ours, theirs)
+    assert torch.equal(plain.favourites(), beside.favourites())
+    assert torch.equal(plain.gains(3), beside.gains(3))
+
+
+def draw_logits(seed: int, size: int) -> torch.Tensor:
+    """Few values, hence equal ones."""
+    return torch.randint(0, 3, (6, size), generator=torch.Generator().manual_seed(seed)).float()
+
+
+@pytest.mark.parametrize("value", [torch.nan, torch.inf])
+def test_predictions_that_are_not_numbers_are_an_error(value: float) -> None:
+    logits_RV = torch.zeros(2, 9)
+    logits_RV[1, 4] = value
+    with pytest.raises(ModelError, match="not numbers"):
+        predictions(logits_RV, [0])

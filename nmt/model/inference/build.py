@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import cast
 
 import torch
@@ -24,6 +25,7 @@ class Engine:
 
     def __init__(self, model: Seq2Seq, device: torch.device) -> None:
         self.model, self.device = model, device
+        self.lock = threading.Lock()  # threads may ask for different precisions
         self.made_of: object = None
         self.made: Stepper | None = None
         self.held: list[tuple[dict[str, nn.Parameter | None], str, nn.Parameter]] = []
@@ -35,13 +37,16 @@ class Engine:
         processor.
         """
         arithmetic = self._arithmetic(precision)
-        weights = self._weights()
-        learning = any(weight.requires_grad for weight in weights)  # fused optimizers change weights without a trace
-        now = arithmetic, [(weight.data_ptr(), weight._version) for weight in weights]
-        if self.made is None or now != self.made_of or learning:
-            self.made = None  # its memory goes first
-            self.made, self.made_of = self._make(arithmetic, learning), now
-        return self.made
+        with self.lock:
+            weights = self._weights()
+            learning = any(
+                weight.requires_grad for weight in weights
+            )  # fused optimizers change weights without a trace
+            now = arithmetic, [(weight.data_ptr(), weight._version) for weight in weights]
+            if self.made is None or now != self.made_of or learning:
+                self.made = None  # its memory goes first
+                self.made, self.made_of = self._make(arithmetic, learning), now
+            return self.made
 
     def _make(self, arithmetic: Arithmetic, learning: bool) -> Stepper:
         form = form_of(self.model, self.device, arithmetic, learning)

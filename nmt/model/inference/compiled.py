@@ -46,7 +46,7 @@ class CompiledTransformer:
         self.eps = np.float32(EPSILON)
         self.embedding_VD = model.decoder.embedding.weight.detach().float().numpy()
         self.scale = np.float32(model.decoder.embedding.scale)
-        self.places: list[Numbers] = []
+        self.places: dict[int, Numbers] = {}
         self.encoder = Encoder(*_own(encoder, arithmetic), *_feed_forward(encoder, arithmetic), _joints(model.encoder))
         self.decoder = Decoder(
             *_own(decoder, arithmetic),
@@ -137,11 +137,12 @@ class CompiledTransformer:
 
     def _place(self, step: int) -> Numbers:
         """What is added to the embedding of a token that stands there. Raises DataError past the last position."""
-        while step >= len(self.places):
-            nothing = torch.zeros(1, 1, self.width)
-            place_11D = self.decoder_side.position.embed(nothing, len(self.places))
-            self.places.append(place_11D.float().numpy().reshape(-1))
-        return self.places[step]
+        place_D = self.places.get(step)
+        if place_D is None:  # two threads may both find out, and write down the same
+            nothing_11D = torch.zeros(1, 1, self.width)
+            place_D = self.decoder_side.position.embed(nothing_11D, step).float().numpy().reshape(-1)
+            self.places[step] = place_D
+        return place_D
 
 
 def _extents(keep_SL: Tensor) -> tuple[Numbers, Numbers]:

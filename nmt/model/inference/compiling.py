@@ -6,6 +6,7 @@ Where numba cannot be installed, as for versions of Python that are too new for 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from hashlib import sha256
 from importlib.util import find_spec
@@ -14,7 +15,19 @@ from typing import Any, TypeVar, cast
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-AVAILABLE = find_spec("numba") is not None
+
+def _works() -> bool:
+    if find_spec("numba") is None:
+        return False
+    try:
+        from numba.core import config
+    except ImportError:  # its own word for a NumPy or Python that it does not know
+        return False
+    settings: Any = config
+    return not settings.DISABLE_JIT
+
+
+AVAILABLE = _works()
 """Whether loops are compiled; otherwise they are too slow to be used."""
 _ARITHMETIC = {"reassoc", "contract", "nsz", "arcp"}
 """Sums may be added up in the order of the processor's registers, which is the same for every row."""
@@ -36,11 +49,32 @@ def compiled(function: F) -> F:
 def _compiled(function: F, kept: bool) -> F:
     import numba
 
-    made = numba.njit(cache=kept, nogil=True, fastmath=_ARITHMETIC, error_model="numpy")(function)
-    file: Any = getattr(getattr(made, "_cache", None), "_cache_file", None)
+    made: Any = numba.njit(cache=kept, nogil=True, fastmath=_ARITHMETIC, error_model="numpy")(function)
+    if kept:
+        _keep_carefully(made._cache)
+    return cast(F, made)
+
+
+def _keep_carefully(cache: Any) -> None:
+    """What is kept may be damaged, or there may be no room for it: then it is compiled again, and nothing ends."""
+    file: Any = getattr(cache, "_cache_file", None)
     if hasattr(file, "_source_stamp"):
         file._source_stamp = file._source_stamp, _sources()
-    return cast(F, made)
+    load, save = cache.load_overload, cache.save_overload
+
+    def loaded(*arguments: Any) -> Any:
+        try:
+            return load(*arguments)
+        except Exception:
+            with suppress(Exception):
+                cache.flush()
+            return None
+
+    def saved(*arguments: Any) -> None:
+        with suppress(Exception):
+            save(*arguments)
+
+    cache.load_overload, cache.save_overload = loaded, saved
 
 
 @cache

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from model.cases import BOS, MODELS, TARGET_SIZE, build, name, pairs
@@ -161,3 +165,32 @@ def test_sizes_that_the_loops_do_not_know_have_no_compiled_form(change: dict[str
         9, 9, 0
     )
     assert not CompiledTransformer.fits(model)
+
+
+def test_threads_that_step_at_the_same_time_find_the_same_places(monkeypatch: pytest.MonkeyPatch) -> None:
+    fast = CompiledTransformer(known(MODELS[0]), "float32")  # type: ignore[arg-type]
+    expected = [fast.decoder_side.position.embed(torch.zeros(1, 1, 16), step).flatten() for step in range(30)]
+    embed, meeting = fast.decoder_side.position.embed, threading.Barrier(2)
+
+    def slow(x_BTD: torch.Tensor, start: int) -> torch.Tensor:
+        with suppress(threading.BrokenBarrierError):  # both are in it at once, or one alone
+            meeting.wait(0.05)
+        return embed(x_BTD, start)
+
+    monkeypatch.setattr(fast.decoder_side.position, "embed", slow)
+    with ThreadPoolExecutor(2) as pool:
+        for found in pool.map(lambda _: [fast._place(step) for step in range(30)], range(2)):
+            assert torch.equal(torch.from_numpy(np.stack(found)), torch.stack(expected))
+
+
+def test_threads_may_ask_one_engine_for_different_precisions() -> None:
+    model = known(MODELS[0]).requires_grad_(False)
+    engine = Engine(model, CPU)
+
+    def kinds(precision: str) -> set[str]:
+        return {str(engine(precision).decoder.project.weight_NPKW.dtype) for _ in range(20)}  # type: ignore[attr-defined]
+
+    with ThreadPoolExecutor(2) as pool:
+        found = list(pool.map(kinds, ["float32", "int8"] * 4))
+    assert all(len(one) == 1 for one in found)
+    assert found[::2] == [{"float32"}] * 4

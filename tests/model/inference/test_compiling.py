@@ -1,0 +1,64 @@
+"""Loops that are kept for the next program, and what becomes of what is kept."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+numba = pytest.importorskip("numba")
+
+LOOP = """
+from nmt.model.inference.compiling import compiled
+
+@compiled
+def double(x):
+    return 2 * x
+"""
+
+
+@pytest.fixture
+def used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
+    """Import the loop anew, as the next program does, and use it: how often it was found among what is kept."""
+    monkeypatch.setattr(numba.core.config, "CACHE_DIR", str(tmp_path / "cache"))
+    (tmp_path / "double.py").write_text(LOOP)
+
+    def use() -> int:
+        specification = importlib.util.spec_from_file_location("double", tmp_path / "double.py")
+        assert specification is not None and specification.loader is not None
+        module = importlib.util.module_from_spec(specification)
+        specification.loader.exec_module(module)
+        assert module.double(21) == 42
+        return sum(module.double.stats.cache_hits.values())
+
+    return use
+
+
+@pytest.mark.parametrize(("kept", "damage"), [("*.nbi", b""), ("*.nbi", b"\x80"), ("*.nbc", b""), ("*.nbc", b"\x80")])
+def test_a_loop_is_compiled_once_and_again_where_what_was_kept_is_damaged(
+    used: Callable[[], int], tmp_path: Path, kept: str, damage: bytes
+) -> None:
+    assert (used(), used()) == (0, 1)
+    for file in (tmp_path / "cache").rglob(kept):
+        file.write_bytes(damage)
+    assert (used(), used()) == (0, 1)
+
+
+def test_a_loop_that_cannot_be_kept_works_all_the_same(
+    used: Callable[[], int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(numba.core.caching.IndexDataCacheFile, "save", full)
+    assert (used(), used()) == (0, 0)
+
+
+def test_where_numba_does_not_compile_nothing_is_compiled() -> None:
+    code = "from nmt.model.inference import compiled, compiling; assert not compiling.AVAILABLE"
+    subprocess.run([sys.executable, "-c", code], env={**os.environ, "NUMBA_DISABLE_JIT": "1"}, check=True)
