@@ -46,7 +46,7 @@ def test_training_and_use_hold_the_same_limits(
     kind, *more = position
     overrides = [part for setting in (f"model.position.kind={kind}", *more) for part in ("--set", setting)]
     _, said = nmt("run", recipe, "--run-dir", tmp_path / "run", "--to", "average", *overrides)
-    assert "2 training pairs left out: longer than the limits of [train]" in said
+    assert "2 training pairs are left out: longer than the limits of [train]" in said
 
     pieces, _ = nmt("encode", tmp_path / "run", "--input", tmp_path / "around.aa")
     assert [len(line.split()) for line in pieces] == list(AROUND)
