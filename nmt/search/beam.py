@@ -23,6 +23,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad as pad_columns
 
+from nmt.model.inference import compiling
 from nmt.model.seq2seq import State
 from nmt.search.batching import close_ranks
 from nmt.search.candidates import Predictions, predictions
@@ -76,7 +77,7 @@ def search(
             device=device,
         )
     beams: Beams | QuickBeams
-    if device.type == "cpu" and QuickBeams.AVAILABLE:
+    if device.type == "cpu" and compiling.AVAILABLE:
         beams = QuickBeams(limits, beam, n_best, eos, penalty, patience)
     else:
         beams = Beams(limits, beam, n_best, eos, penalty, device, patience)

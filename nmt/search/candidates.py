@@ -78,8 +78,8 @@ class Passed:
     def given(cls, log_probs_RV: Tensor) -> Passed:
         """Log-probabilities as they are: their sum is nothing."""
         log_probs = np.ascontiguousarray(log_probs_RV.numpy())
-        unused_R, most_RG = _room(log_probs)
-        loops.log_sums(log_probs, unused_R, most_RG)
+        _, most_RG = _room(log_probs)
+        loops.greatest_of_groups(log_probs, most_RG)
         return cls(log_probs, np.zeros(len(log_probs), np.float32), most_RG, ())
 
     def continuations(self, live_SP: Tensor, count: int) -> Best:

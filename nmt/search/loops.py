@@ -15,17 +15,21 @@ _f = np.float32
 
 
 @compiled
+def greatest_of_groups(x_RV, most_RG):
+    """The greatest number of each row's groups of tokens."""
+    rows, size = x_RV.shape
+    for r in range(rows):
+        for g in range(most_RG.shape[1]):
+            most_RG[r, g] = greatest(x_RV[r, g * GROUP : min((g + 1) * GROUP, size)])
+
+
+@compiled
 def log_sums(logits_RV, sum_R, most_RG):
     """log Σ exp of each row, and the greatest logit of each group of tokens."""
     rows, size = logits_RV.shape
     for r in range(rows):
-        x_V = logits_RV[r]
-        highest = _f(-np.inf)
-        for g in range(most_RG.shape[1]):
-            most = greatest(x_V[g * GROUP : min((g + 1) * GROUP, size)])
-            most_RG[r, g] = most
-            highest = max(highest, most)
-        sum_ = _f(0.0)
+        greatest_of_groups(logits_RV[r : r + 1], most_RG[r : r + 1])
+        x_V, highest, sum_ = logits_RV[r], greatest(most_RG[r]), _f(0.0)
         for v in range(size):
             sum_ += power_of_e(x_V[v] - highest)
         sum_R[r] = highest + np.log(sum_)
@@ -63,22 +67,9 @@ def continue_best(logits_RV, sum_R, most_RG, banned_V, live_SP, total_SM, gain_S
 
 @compiled
 def advance(
-    best,
-    live_SP,
-    last_SP,
-    sure_SP,
-    limit_S,
-    eos,
-    divisor,
-    reach_S,
-    best_SK,
-    ended_S,
-    enough,
-    ids_RT,
-    gains_RT,
-    next_,
+    best, live_SP, last_SP, sure_SP, limit_S, eos, divisor, reach_S, best_SK, ended_S, enough, ids_RT, gains_RT, next_,
     ended,
-):
+):  # fmt: skip
     """What goes on and what ends, as beam.py tells it: returns how many hypotheses ended and how many sentences go on.
 
     `best` are the continuations; `last_SP` the end mark's log-probabilities and `sure_SP` whether it is the favourite,
@@ -95,9 +86,8 @@ def advance(
         if length >= limit_S[s]:
             for p in range(beams):
                 gain = max(last_SP[s, p], _f(-1e9))  # impossible or not, it has to end
-                count = _write_down(
-                    live_SP[s, p] + gain, gain, s, p, not sure_SP[s, p], divisor, best_SK, ended_S, ended, count
-                )
+                total, cut = live_SP[s, p] + gain, not sure_SP[s, p]
+                count = _write_down(total, gain, s, p, cut, divisor, best_SK, ended_S, ended, count)
         else:
             for m in range(total_SM.shape[1]):
                 if token_SM[s, m] != eos:
@@ -106,29 +96,26 @@ def advance(
                         token_R[s * width + n], new_gains_RT[s * width + n, length] = token_SM[s, m], gain_SM[s, m]
                         n += 1
                 elif m < width:
-                    count = _write_down(
-                        total_SM[s, m],
-                        gain_SM[s, m],
-                        s,
-                        parent_SM[s, m],
-                        False,
-                        divisor,
-                        best_SK,
-                        ended_S,
-                        ended,
-                        count,
-                    )
+                    total, gain, p = total_SM[s, m], gain_SM[s, m], parent_SM[s, m]
+                    count = _write_down(total, gain, s, p, False, divisor, best_SK, ended_S, ended, count)
         for rest in range(n, width):
             live_SN[s, rest], parent_R[s * width + rest] = _f(-np.inf), s * beams
             token_R[s * width + rest], new_gains_RT[s * width + rest, length] = eos, _f(0.0)
         going_S[s] = live_SN[s, 0] / reach_S[s] > best_SK[s, -1] and ended_S[s] < enough
         going += going_S[s]
-    for r in range(sentences * width):
+    _take_over(ids_RT, gains_RT, parent_R, token_R, new_ids_RT, new_gains_RT)
+    return count, going
+
+
+@compiled
+def _take_over(ids_RT, gains_RT, parent_R, token_R, new_ids_RT, new_gains_RT):
+    """The history of those that hypotheses go on from, and their newest token."""
+    length = ids_RT.shape[1]
+    for r in range(new_ids_RT.shape[0]):
         parent = parent_R[r]
         for t in range(length):
             new_ids_RT[r, t], new_gains_RT[r, t] = ids_RT[parent, t], gains_RT[parent, t]
         new_ids_RT[r, length] = token_R[r]
-    return count, going
 
 
 @compiled

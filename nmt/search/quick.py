@@ -12,7 +12,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nmt.model.inference import compiling
 from nmt.search import loops
 from nmt.search.batching import close_ranks
 from nmt.search.candidates import Predictions
@@ -24,8 +23,6 @@ Numbers = np.ndarray[Any, Any]
 
 class QuickBeams:
     """As `Beams` of beam.py."""
-
-    AVAILABLE = compiling.AVAILABLE
 
     def __init__(
         self, limits: list[int], beam: int, n_best: int, eos: int, penalty: Penalty, patience: float = 1.0

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from search.tables import BOS, EOS, FIRST, PAD, UNK, scripted, start, stepper
 from torch import Tensor
 
+from nmt.model.inference import compiling
 from nmt.search.batching import close_ranks
 from nmt.search.beam import Beams, beam_search, search
 from nmt.search.hypothesis import Hypothesis
@@ -215,7 +216,7 @@ def test_greedy_search_is_beam_search_with_one_place(seed: int, limits: list[int
         assert ours.token_log_probabilities == pytest.approx(theirs.token_log_probabilities, abs=1e-6)
 
 
-@pytest.mark.skipif(not QuickBeams.AVAILABLE, reason="loops cannot be compiled here")
+@pytest.mark.skipif(not compiling.AVAILABLE, reason="loops cannot be compiled here")
 @settings(deadline=None, max_examples=60)
 @given(
     seed=st.integers(0, 10**6),

@@ -39,9 +39,7 @@ class Engine:
         arithmetic = self._arithmetic(precision)
         with self.lock:
             weights = self._weights()
-            learning = any(
-                weight.requires_grad for weight in weights
-            )  # fused optimizers change weights without a trace
+            learning = any(weight.requires_grad for weight in weights)  # fused optimizers leave no trace of changes
             now = arithmetic, [(weight.data_ptr(), weight._version) for weight in weights]
             if self.made is None or now != self.made_of or learning:
                 self.made = None  # its memory goes first

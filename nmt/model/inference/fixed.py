@@ -12,12 +12,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
-from torch.nn.functional import layer_norm, linear, scaled_dot_product_attention
+from torch.nn.functional import linear, scaled_dot_product_attention
 
 from nmt.model.attention.core import Attention, hide
 from nmt.model.inference.frames import Past, Rows, Source
+from nmt.model.inference.norms import Norm, ResidualSum
 from nmt.model.inference.transformer import usual
 from nmt.model.layers import DecoderLayer, EncoderLayer, FeedForward, Residual
 from nmt.model.position.core import Position
@@ -42,7 +43,7 @@ class FixedTransformer:
         self.encoder_side, self.decoder_side = _Embedding(model.encoder, dtype), _Embedding(model.decoder, dtype)
         self.encoder = [_EncoderLayer(layer, dtype) for layer in model.encoder.layers]
         self.decoder = [_DecoderLayer(layer, dtype) for layer in model.decoder.layers]
-        self.encoder_norm, self.decoder_norm = _Norm(model.encoder.norm, dtype), _Norm(model.decoder.norm, dtype)
+        self.encoder_norm, self.decoder_norm = Norm(model.encoder.norm, dtype), Norm(model.decoder.norm, dtype)
         crosses = [layer.cross_attention for layer in model.decoder.layers]
         self.heads, self.layers = crosses[0].heads, len(crosses)
         self.head_width = crosses[0].key.weight.size(0) // self.heads
@@ -161,36 +162,12 @@ class _Embedding:
         return turns(count, self.position.head_width).to(self.weight_VD)
 
 
-class _Norm:
-    """A LayerNorm; of nothing, the identity."""
-
-    def __init__(self, norm: nn.Module, dtype: torch.dtype) -> None:
-        self.shape: tuple[int, ...] = ()
-        if isinstance(norm, nn.LayerNorm):
-            self.shape, self.eps = norm.normalized_shape, norm.eps
-            self.weight_D, self.bias_D = _copied(norm.weight, dtype), _copied(norm.bias, dtype)
-
-    def __call__(self, x: Tensor) -> Tensor:
-        return layer_norm(x, self.shape, self.weight_D, self.bias_D, self.eps) if self.shape else x
-
-
-class _Residual:
-    """The sum of a part's input and output, its LayerNorm before or after."""
-
-    def __init__(self, residual: Residual, dtype: torch.dtype) -> None:
-        norm, nothing = _Norm(residual.norm, dtype), _Norm(nn.Identity(), dtype)
-        self.before, self.finish = (nothing, norm) if residual.post else (norm, nothing)
-
-    def after(self, x: Tensor, y: Tensor) -> Tensor:
-        return self.finish(x + y)
-
-
 class _FeedForward:
     def __init__(self, part: FeedForward, residual: Residual, dtype: torch.dtype) -> None:
         self.inner = _Linear([part.inner.weight], part.inner.bias, dtype)
         self.outer = _Linear([part.outer.weight], part.outer.bias, dtype)
         self.activation = torch.relu_ if part.activation is torch.relu else part.activation
-        self.residual = _Residual(residual, dtype)
+        self.residual = ResidualSum(residual, dtype)
 
     def __call__(self, x: Tensor) -> Tensor:
         return self.residual.after(x, self.outer(self.activation(self.inner(self.residual.before(x)))))
@@ -205,7 +182,7 @@ class _Attention:
         self.parts, self.heads = len(parts), attention.heads
         self.project = _Linear(parts, None, dtype)
         self.output = _Linear([attention.output.weight], None, dtype)
-        self.residual = _Residual(residual, dtype)
+        self.residual = ResidualSum(residual, dtype)
 
     def split(self, x_SQD: Tensor) -> Tensor:
         """Queries, and keys and values if they are its own, heads apart: 1SHQE or 3SHQE."""

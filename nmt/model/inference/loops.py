@@ -174,8 +174,8 @@ def mix_in(score_HK, place, v_HE, y_HE):
 
 
 @compiled
-def third(y_RO, row_R, column_O, bias_O, r, which, x_HE):
-    """Queries, keys or values of a row, which hold the three side by side."""
+def part_of(y_RO, row_R, column_O, bias_O, r, which, x_HE):
+    """Of queries, keys and values, which stand side by side in row `r`, those in place `which`."""
     heads, each = x_HE.shape
     for h in range(heads):
         first = (which * heads + h) * each
@@ -200,9 +200,9 @@ def attend_to_past(y_RO, row_R, column_O, bias_O, place, beams, slot_S, past_RT,
     for r in range(slot_S.shape[0] * beams):
         slot, own = slot_S[r // beams], r % beams
         k_HE, v_HE = k_STPHE[slot, place, own], v_STPHE[slot, place, own]
-        third(y_RO, row_R, column_O, bias_O, r, 0, q_HE)
-        third(y_RO, row_R, column_O, bias_O, r, 1, k_HE)
-        third(y_RO, row_R, column_O, bias_O, r, 2, v_HE)
+        part_of(y_RO, row_R, column_O, bias_O, r, 0, q_HE)
+        part_of(y_RO, row_R, column_O, bias_O, r, 1, k_HE)
+        part_of(y_RO, row_R, column_O, bias_O, r, 2, v_HE)
         for t in range(place):
             compare(q_HE, k_STPHE[slot, t, past_RT[r, t]], score_HT, t)
         compare(q_HE, k_HE, score_HT, place)
@@ -225,7 +225,7 @@ def attend_to_source(y_RD, row_R, column_D, bias_D, beams, slot_S, length_S, k_S
     for r in range(slot_S.shape[0] * beams):
         slot = slot_S[r // beams]
         length = length_S[slot]
-        third(y_RD, row_R, column_D, bias_D, r, 0, q_HE)
+        part_of(y_RD, row_R, column_D, bias_D, r, 0, q_HE)
         for key in range(length):
             compare(q_HE, k_SLHE[slot, key], score_HL, key)
         mixed_HE[:] = _f(0.0)
@@ -250,10 +250,10 @@ def attend_within(y_NO, row_N, column_O, bias_O, heads, begin_S, length_S, z_ND,
     for s in range(length_S.shape[0]):
         begin, length = begin_S[s], length_S[s]
         for key in range(length):
-            third(y_NO, row_N, column_O, bias_O, begin + key, 1, k_LHE[key])
-            third(y_NO, row_N, column_O, bias_O, begin + key, 2, v_LHE[key])
+            part_of(y_NO, row_N, column_O, bias_O, begin + key, 1, k_LHE[key])
+            part_of(y_NO, row_N, column_O, bias_O, begin + key, 2, v_LHE[key])
         for n in range(begin, begin + length):
-            third(y_NO, row_N, column_O, bias_O, n, 0, q_HE)
+            part_of(y_NO, row_N, column_O, bias_O, n, 0, q_HE)
             for key in range(length):
                 compare(q_HE, k_LHE[key], score_HL, key)
             mixed_HE[:] = _f(0.0)

@@ -1,8 +1,7 @@
 """What a Transformer's encoder and decoder compute, as one compiled call each.
 
 N layers · R rows · D width · H heads · E width of a head · F feed-forward · M joints · S sentences · L source · T steps
-P hypotheses of a sentence · V vocabulary
-· K steps of a product · W outputs of a panel
+P hypotheses of a sentence · V vocabulary · K steps of a product · W outputs of a panel
 """
 
 from __future__ import annotations

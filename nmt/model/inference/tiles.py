@@ -174,9 +174,9 @@ def panel(z_RI, weight_NPKW, n, p, start_NPW, y_RO, o):
     apart()
     rows = z_RI.shape[0]
     r = 0
-    while rows - r >= 6:
-        tile(6, z_RI, r, weight_NPKW, n, p, start_NPW, y_RO, o)
-        r += 6
+    while rows - r >= ROWS:
+        tile(ROWS, z_RI, r, weight_NPKW, n, p, start_NPW, y_RO, o)
+        r += ROWS
     if rows - r == 5:
         tile(5, z_RI, r, weight_NPKW, n, p, start_NPW, y_RO, o)
     elif rows - r == 4:

@@ -17,8 +17,9 @@ from nmt.model.attention.core import Attention, hide
 from nmt.model.attention.dot import DotAttention
 from nmt.model.inference.attention import FEWEST, Projections, for_heads, mix
 from nmt.model.inference.linear import Arithmetic, pack
+from nmt.model.inference.norms import Norm, ResidualSum
 from nmt.model.inference.state import Cached
-from nmt.model.layers import DecoderLayer, EncoderLayer, FeedForward, Residual
+from nmt.model.layers import DecoderLayer, EncoderLayer, FeedForward
 from nmt.model.position.core import Position
 from nmt.model.seq2seq import State
 from nmt.model.transformer import Transformer
@@ -57,7 +58,7 @@ class FastTransformer:
         self.encoder_side, self.decoder_side = model.encoder, model.decoder
         self.encoder = [_EncoderLayer(layer, arithmetic) for layer in model.encoder.layers]
         self.decoder = [_DecoderLayer(layer, arithmetic) for layer in model.decoder.layers]
-        self.encoder_norm, self.decoder_norm = _Norm(model.encoder.norm), _Norm(model.decoder.norm)
+        self.encoder_norm, self.decoder_norm = Norm(model.encoder.norm), Norm(model.decoder.norm)
         crosses = [layer.cross_attention for layer in model.decoder.layers]
         weights = [weight for cross in crosses for weight in (cross.key.weight, cross.value.weight)]
         self.remember = pack(torch.cat(weights), None, arithmetic)
@@ -119,30 +120,6 @@ class FastTransformer:
         )
 
 
-class _Norm:
-    """A LayerNorm; of nothing, the identity."""
-
-    def __init__(self, norm: torch.nn.Module) -> None:
-        self.shape: tuple[int, ...] = ()
-        if isinstance(norm, torch.nn.LayerNorm):
-            self.shape, self.eps = norm.normalized_shape, norm.eps
-            self.weight_D, self.bias_D = norm.weight.detach().clone(), norm.bias.detach().clone()
-
-    def __call__(self, x: Tensor) -> Tensor:
-        return torch.layer_norm(x, self.shape, self.weight_D, self.bias_D, self.eps) if self.shape else x
-
-
-class _Residual:
-    """The sum of a part's input and output, its LayerNorm before or after."""
-
-    def __init__(self, residual: Residual) -> None:
-        norm, nothing = _Norm(residual.norm), _Norm(torch.nn.Identity())
-        self.before, self.finish = (nothing, norm) if residual.post else (norm, nothing)
-
-    def after(self, x: Tensor, y: Tensor) -> Tensor:
-        return self.finish(x + y)
-
-
 class _FeedForward:
     """Two linear layers with a nonlinearity between."""
 
@@ -158,9 +135,9 @@ class _FeedForward:
 class _EncoderLayer:
     def __init__(self, layer: EncoderLayer, arithmetic: Arithmetic) -> None:
         self.attention = Projections(layer.attention, arithmetic, own_keys=True)
-        self.attention_residual = _Residual(layer.attention_residual)
+        self.attention_residual = ResidualSum(layer.attention_residual)
         self.feedforward = _FeedForward(layer.feedforward, arithmetic)
-        self.feedforward_residual = _Residual(layer.feedforward_residual)
+        self.feedforward_residual = ResidualSum(layer.feedforward_residual)
 
     def __call__(self, x_SLD: Tensor, bias_M1L: Tensor) -> Tensor:
         """The layer's states; `bias_M1L` hides padding."""
@@ -176,11 +153,11 @@ class _EncoderLayer:
 class _DecoderLayer:
     def __init__(self, layer: DecoderLayer, arithmetic: Arithmetic) -> None:
         self.attention = Projections(layer.attention, arithmetic, own_keys=True)
-        self.attention_residual = _Residual(layer.attention_residual)
+        self.attention_residual = ResidualSum(layer.attention_residual)
         self.cross = Projections(layer.cross_attention, arithmetic, own_keys=False)
-        self.cross_residual = _Residual(layer.cross_residual)
+        self.cross_residual = ResidualSum(layer.cross_residual)
         self.feedforward = _FeedForward(layer.feedforward, arithmetic)
-        self.feedforward_residual = _Residual(layer.feedforward_residual)
+        self.feedforward_residual = ResidualSum(layer.feedforward_residual)
 
     def __call__(
         self,
