@@ -30,8 +30,7 @@ def load_model(folder: Path, device: torch.device | str = "cpu") -> tuple[Descri
     description = read_description(folder)
     source, target = check_vocabularies(folder, description)
     _check_file(folder / layout.WEIGHTS, description)
-    with torch.random.fork_rng(devices=[]):  # the initial weights are overwritten; nobody's random numbers change
-        model = description.model.build(len(source), len(target), source.pad)
+    model = description.model.build(len(source), len(target), source.pad, blank=True)
     load_weights(model, folder / layout.WEIGHTS)
     return description, model.to(device).eval()
 

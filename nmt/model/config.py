@@ -188,11 +188,14 @@ class TransformerConfig(Config):
         """Longest sentence in tokens that the model can hold, or None where there is no limit."""
         return self.position.length if isinstance(self.position, LearnedConfig) else None
 
-    def build(self, source_size: int, target_size: int, pad: int) -> Seq2Seq:
-        """The model with freshly initialized weights, for vocabularies of these sizes (rows of padding id `pad`)."""
+    def build(self, source_size: int, target_size: int, pad: int, *, blank: bool = False) -> Seq2Seq:
+        """The model with freshly initialized weights, for vocabularies of these sizes (rows of padding id `pad`).
+
+        `blank`: with whatever weights, for those who are about to fill them all.
+        """
         from nmt.model.transformer import Transformer
 
-        return Transformer.from_config(self, source_size, target_size, pad)
+        return Transformer.from_config(self, source_size, target_size, pad, blank=blank)
 
 
 ModelConfig = Annotated[TransformerConfig, Field()]  # becomes a discriminated union with its second member

@@ -69,10 +69,13 @@ class Transformer(Seq2Seq):
         self.output = output
 
     @classmethod
-    def from_config(cls, config: TransformerConfig, source_size: int, target_size: int, pad: int) -> Transformer:
-        """The model that `config` describes, its weights drawn with seed 0."""
+    def from_config(
+        cls, config: TransformerConfig, source_size: int, target_size: int, pad: int, *, blank: bool = False
+    ) -> Transformer:
+        """The model that `config` describes, its weights drawn with seed 0; any weights where it is to be `blank`."""
         model = _build(config, source_size, target_size, pad)
-        model.initialize(torch.Generator().manual_seed(0))
+        if not blank:
+            model.initialize(torch.Generator().manual_seed(0))
         return model
 
     def initialize(self, generator: torch.Generator) -> None:
