@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nmt.model.inference.compiling import compiled
+from nmt.model.inference.compiling import compiled, compiled_sum
 from nmt.model.inference.loops import greatest, power_of_e
 
 GROUP = 64  # tokens that are passed over together, where none of them can be among the best
@@ -23,16 +23,22 @@ def greatest_of_groups(x_RV, most_RG):
             most_RG[r, g] = greatest(x_RV[r, g * GROUP : min((g + 1) * GROUP, size)])
 
 
+@compiled_sum
+def sum_of_powers(x_V, highest):
+    """Σ exp(x - highest)."""
+    sum_ = _f(0.0)
+    for v in range(x_V.shape[0]):
+        sum_ += power_of_e(x_V[v] - highest)
+    return sum_
+
+
 @compiled
 def log_sums(logits_RV, sum_R, most_RG):
     """log Σ exp of each row, and the greatest logit of each group of tokens."""
-    rows, size = logits_RV.shape
-    for r in range(rows):
+    for r in range(logits_RV.shape[0]):
         greatest_of_groups(logits_RV[r : r + 1], most_RG[r : r + 1])
-        x_V, highest, sum_ = logits_RV[r], greatest(most_RG[r]), _f(0.0)
-        for v in range(size):
-            sum_ += power_of_e(x_V[v] - highest)
-        sum_R[r] = highest + np.log(sum_)
+        highest = greatest(most_RG[r])
+        sum_R[r] = highest + np.log(sum_of_powers(logits_RV[r], highest))
 
 
 @compiled

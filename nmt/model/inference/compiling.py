@@ -29,27 +29,40 @@ def _works() -> bool:
 
 AVAILABLE = _works()
 """Whether loops are compiled; otherwise they are too slow to be used."""
-_ARITHMETIC = {"reassoc", "contract", "nsz", "arcp"}
-"""Sums may be added up in the order of the processor's registers, which is the same for every row."""
+_ANY_ORDER = {"reassoc", "contract", "nsz"}
 
 
 def compiled(function: F) -> F:
     """`function` as machine code, which other threads run beside it. It is kept on disk for the next program.
 
-    Where no folder can be written, every program compiles it anew.
+    Where no folder can be written, every program compiles it anew. Arithmetic is done as it is written: of a loop that
+    writes, the compiler makes two versions, a slow one for arrays that may overlap or merely stand close together, and
+    both have to give the same to the last digit. Products that a sum may take up unrounded are written as `fused`.
     """
+    return _kept_where_possible(function, fastmath=False)
+
+
+def compiled_sum(function: F) -> F:
+    """The same for a function that adds up one number, and reads only: it does so in the order of the registers.
+
+    That order depends on how many there are to be added, and on nothing else.
+    """
+    return _kept_where_possible(function, fastmath=_ANY_ORDER)
+
+
+def _kept_where_possible(function: F, **arithmetic: Any) -> F:
     if not AVAILABLE:
         return function
     try:
-        return _compiled(function, kept=True)
+        return _compiled(function, kept=True, **arithmetic)
     except RuntimeError:
-        return _compiled(function, kept=False)
+        return _compiled(function, kept=False, **arithmetic)
 
 
-def _compiled(function: F, kept: bool) -> F:
+def _compiled(function: F, kept: bool, **arithmetic: Any) -> F:
     import numba
 
-    made: Any = numba.njit(cache=kept, nogil=True, fastmath=_ARITHMETIC, error_model="numpy")(function)
+    made: Any = numba.njit(cache=kept, nogil=True, error_model="numpy", **arithmetic)(function)
     if kept:
         _keep_carefully(made._cache)
     return cast(F, made)

@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from nmt.model.inference.compiling import compiled
+from nmt.model.inference.compiling import compiled, compiled_sum
+from nmt.model.inference.fused import fused
 
 _f = np.float32
 
@@ -23,15 +24,15 @@ _f = np.float32
 def power_of_e(x: np.float32) -> np.float32:
     """e to the x ≤ 0, to about 1e-7 of itself, by operations that vectorize (Cephes' polynomial for exp)."""
     x = max(x, _f(-87.0))
-    twos = np.floor(x * _f(1.44269504) + _f(0.5))
-    rest = x - twos * _f(0.693359375) + twos * _f(2.12194440e-4)  # ln 2 in two parts, so that no digit is lost
+    twos = np.floor(fused(x, _f(1.44269504), _f(0.5)))
+    rest = fused(twos, _f(2.12194440e-4), fused(twos, _f(-0.693359375), x))  # ln 2 in two parts: no digit is lost
     sum_ = _f(1.9875691500e-4)
-    sum_ = sum_ * rest + _f(1.3981999507e-3)
-    sum_ = sum_ * rest + _f(8.3334519073e-3)
-    sum_ = sum_ * rest + _f(4.1665795894e-2)
-    sum_ = sum_ * rest + _f(1.6666665459e-1)
-    sum_ = sum_ * rest + _f(5.0000001201e-1)
-    sum_ = sum_ * rest * rest + rest + _f(1.0)
+    sum_ = fused(sum_, rest, _f(1.3981999507e-3))
+    sum_ = fused(sum_, rest, _f(8.3334519073e-3))
+    sum_ = fused(sum_, rest, _f(4.1665795894e-2))
+    sum_ = fused(sum_, rest, _f(1.6666665459e-1))
+    sum_ = fused(sum_, rest, _f(5.0000001201e-1))
+    sum_ = fused(sum_, rest * rest, rest) + _f(1.0)
     return sum_ * np.int32((np.int32(twos) + np.int32(127)) << np.int32(23)).view(np.float32)
 
 
@@ -44,8 +45,35 @@ def read(y_O, row_R, column_O, bias_O, r, o):
     """
     y = _f(y_O[o])
     if row_R is not None:
-        y = y * (row_R[r] * column_O[o]) + bias_O[o]
+        y = fused(y, row_R[r] * column_O[o], bias_O[o])
     return y
+
+
+@compiled_sum
+def total(x_N):
+    """Σ x."""
+    sum_ = _f(0.0)
+    for n in range(x_N.shape[0]):
+        sum_ += x_N[n]
+    return sum_
+
+
+@compiled_sum
+def squares(x_N, mean):
+    """Σ (x - mean)²."""
+    sum_ = _f(0.0)
+    for n in range(x_N.shape[0]):
+        sum_ += (x_N[n] - mean) * (x_N[n] - mean)
+    return sum_
+
+
+@compiled_sum
+def inner_product(x_HE, y_HE, h):
+    """Σ x·y of one head."""
+    sum_ = _f(0.0)
+    for e in range(x_HE.shape[1]):
+        sum_ += x_HE[h, e] * y_HE[h, e]
+    return sum_
 
 
 @compiled
@@ -91,16 +119,10 @@ def write(z_RD, scale_R, r, row_D):
 def normalize(row_D, weight_D, bias_D, eps, result_D):
     """LayerNorm of one row."""
     width = row_D.shape[0]
-    mean = _f(0.0)
+    mean = total(row_D) / _f(width)
+    factor = _f(1.0) / np.sqrt(squares(row_D, mean) / _f(width) + _f(eps))
     for d in range(width):
-        mean += row_D[d]
-    mean = mean / _f(width)
-    square = _f(0.0)
-    for d in range(width):
-        square += (row_D[d] - mean) * (row_D[d] - mean)
-    factor = _f(1.0) / np.sqrt(square / _f(width) + _f(eps))
-    for d in range(width):
-        result_D[d] = (row_D[d] - mean) * factor * weight_D[d] + bias_D[d]
+        result_D[d] = fused((row_D[d] - mean) * factor, weight_D[d], bias_D[d])
 
 
 @compiled
@@ -143,24 +165,20 @@ def rectify(y_RO, row_R, column_O, bias_O, z_RO, scale_R):
 @compiled
 def soften(score_HK, head, count):
     """The first `count` scores of a head become their softmax."""
-    most, sum_ = greatest(score_HK[head, :count]), _f(0.0)
+    score_K = score_HK[head, :count]
+    most = greatest(score_K)
     for k in range(count):
-        score_HK[head, k] = power_of_e(score_HK[head, k] - most)
-        sum_ += score_HK[head, k]
-    share = _f(1.0) / sum_
+        score_K[k] = power_of_e(score_K[k] - most)
+    share = _f(1.0) / total(score_K)
     for k in range(count):
-        score_HK[head, k] *= share
+        score_K[k] *= share
 
 
 @compiled
 def compare(q_HE, k_HE, score_HK, place):
     """How well a key fits the query, for each head."""
-    heads, each = q_HE.shape
-    for h in range(heads):
-        sum_ = _f(0.0)
-        for e in range(each):
-            sum_ += q_HE[h, e] * k_HE[h, e]
-        score_HK[h, place] = sum_
+    for h in range(q_HE.shape[0]):
+        score_HK[h, place] = inner_product(q_HE, k_HE, h)
 
 
 @compiled
@@ -170,7 +188,7 @@ def mix_in(score_HK, place, v_HE, y_HE):
     for h in range(heads):
         share = score_HK[h, place]
         for e in range(each):
-            y_HE[h, e] += share * v_HE[h, e]
+            y_HE[h, e] = fused(share, v_HE[h, e], y_HE[h, e])
 
 
 @compiled

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nmt.model.inference.compiling import compiled
+from nmt.model.inference.fused import fused
 from nmt.model.inference.loops import (
     add_and_norm,
     attend_to_past,
@@ -158,7 +159,7 @@ def embed(token_R, weight_VD, scale, place_D, x_RD):
     """Embeddings of tokens that stand at one place."""
     for r in range(x_RD.shape[0]):
         for d in range(x_RD.shape[1]):
-            x_RD[r, d] = weight_VD[token_R[r], d] * scale + place_D[d]
+            x_RD[r, d] = fused(weight_VD[token_R[r], d], scale, place_D[d])
 
 
 @compiled

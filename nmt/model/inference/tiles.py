@@ -73,7 +73,7 @@ if AVAILABLE:
     _FLOAT, _INT, _LONG, _BYTE = ir.FloatType(), ir.IntType(32), ir.IntType(64), ir.IntType(8)
     _FLOATS, _INTS = ir.VectorType(_FLOAT, LANES), ir.VectorType(_INT, LANES)
     _KINDS = {
-        "float32": (f"llvm.fma.v{LANES}f32", _FLOATS, _FLOATS),
+        "float32": (f"llvm.fmuladd.v{LANES}f32", _FLOATS, _FLOATS),
         "int8": ("llvm.x86.avx512.vpdpbusd.512", _INTS, _INTS),
         "uint16": ("llvm.x86.avx512bf16.dpbf16ps.512", _FLOATS, _INTS),
     }

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
+import inspect
 import os
+import pkgutil
 import subprocess
 import sys
-from collections.abc import Callable
+import textwrap
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+import nmt
 
 numba = pytest.importorskip("numba")
 
@@ -62,3 +69,21 @@ def test_a_loop_that_cannot_be_kept_works_all_the_same(
 def test_where_numba_does_not_compile_nothing_is_compiled() -> None:
     code = "from nmt.model.inference import compiled, compiling; assert not compiling.AVAILABLE"
     subprocess.run([sys.executable, "-c", code], env={**os.environ, "NUMBA_DISABLE_JIT": "1"}, check=True)
+
+
+def all_loops() -> Iterator[Any]:
+    """Every function of the package that is compiled."""
+    for found in pkgutil.walk_packages(nmt.__path__, "nmt."):
+        module = importlib.import_module(found.name)
+        for one in vars(module).values():
+            if isinstance(one, numba.core.dispatcher.Dispatcher) and one.__module__ == found.name:
+                yield one
+
+
+def test_whatever_writes_computes_as_it_is_written() -> None:
+    """Only of sums is the order free: of a loop that writes, where its arrays stand decides which code runs."""
+    summing = [one for one in all_loops() if one.targetoptions.get("fastmath")]
+    assert len(summing) > 2
+    for one in summing:
+        written = ast.walk(ast.parse(textwrap.dedent(inspect.getsource(one.py_func))))
+        assert not any(isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store) for node in written), one
