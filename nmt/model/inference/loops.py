@@ -14,8 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nmt.model.inference.compiling import compiled, compiled_sum
-from nmt.model.inference.fused import fused
+from nmt.model.inference.compiling import compiled, compiled_sum, fused
 
 _f = np.float32
 
