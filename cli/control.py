@@ -215,7 +215,7 @@ def asked_of_all(
 
     kinds = [kind for names in protect or [] for kind in names.split(",")]
     source, target = (
-        [side.piece(i) for i in range(len(side))] if lm or shortlist else []
+        list(side.names(range(len(side)))) if lm or shortlist else []
         for side in (translator.source_vocabulary, translator.target_vocabulary)
     )
     return Request(

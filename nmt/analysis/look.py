@@ -144,7 +144,7 @@ class _Side:
     vocabulary: Vocabulary
 
     def pieces(self) -> list[str]:
-        return [self.vocabulary.piece(i) for i in self.ids]
+        return list(self.vocabulary.names(self.ids))
 
     def marks(self) -> tuple[str, str]:
         """The begin and the end mark."""

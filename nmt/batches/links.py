@@ -81,7 +81,7 @@ class WordsOfPieces:
     """Which word of its sentence each piece belongs to, words being what stands between spaces."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
-        pieces = [vocabulary.piece(i) for i in range(len(vocabulary))]
+        pieces = list(vocabulary.names(range(len(vocabulary))))
         self._opens = np.array([piece.startswith(_MARK) for piece in pieces])
         self._letters = np.array([bool(piece.strip(_MARK)) for piece in pieces])
 

@@ -62,7 +62,7 @@ def rescored(
             continue
         total = math.fsum(gains[i])
         whole = max(len(target_ids[i]), len(source_ids[i])) <= longest
-        tokens, score = tuple(map(vocabulary.piece, target_ids[i])), penalty.score(total, len(gains[i]))
+        tokens, score = vocabulary.names(target_ids[i]), penalty.score(total, len(gains[i]))
         one = Candidate(target, score, total, tokens, tuple(gains[i]), whole, source_length=own_lengths[i])
         found.append(one)
     return found

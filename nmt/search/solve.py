@@ -37,7 +37,7 @@ from nmt.subwords.vocabulary import Vocabulary
 
 _LOGITS = 1 << 25  # most numbers in the logits of one step, so that short sentences don't make endless batches
 _WIDEST_GRID = 48  # most hypotheses of a line with required phrases, unless its beam is wider by itself
-_ROWS = 96  # hypotheses that step together on a processor: products gain nothing by more, and caches stay small
+_ROWS = 64  # hypotheses that step together on a processor: products gain nothing by more, and caches stay small
 
 
 def _fair(lines: int, workers: int | None) -> int:

@@ -42,7 +42,7 @@ class Written:
         if task.marked:
             candidates = [self._tagged(task, task.marked, rank, found) for rank, found in enumerate(candidates)]
         candidates.sort(key=lambda candidate: -candidate.score)
-        source_tokens = tuple(map(self.source_vocabulary.piece, task.ids))
+        source_tokens = self.source_vocabulary.names(task.ids)
         for part in task.parts:
             for problem in self._problems(part, count):
                 task.caution(problem)
@@ -84,7 +84,7 @@ class Written:
             if len(hypotheses) == 1
             else penalty.score(total, len(gains)) + sum(h.bonus for h in hypotheses),
             log_probability=total,
-            tokens=tuple(map(self.target_vocabulary.piece, ids)),
+            tokens=self.target_vocabulary.names(ids),
             token_log_probabilities=gains,
             finished=all(h.finished for h in hypotheses),
         )

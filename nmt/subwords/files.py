@@ -65,7 +65,7 @@ def estimate_file(
     if not sentences:
         raise DataError(f"{'stdin' if str(source) == '-' else source}: holds no text", "name a file of sentences")
     yield Notice(f"{counted(len(sentences), 'sentence')}, {counted(sum(map(len, sentences)), 'piece')}")
-    pieces = [vocabulary.piece(i) for i in range(len(vocabulary))]
+    pieces = list(vocabulary.names(range(len(vocabulary))))
     with open_lines(output) as out:
         for line in estimate(sentences, pieces, order):
             out.write(line)

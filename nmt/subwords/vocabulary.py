@@ -94,6 +94,14 @@ class Vocabulary:
         """The piece with the number `id`; the special ones are ``<pad>``, ``<unk>``, ``<s>`` and ``</s>``."""
         return self._pieces.id_to_piece(int(id))
 
+    def names(self, ids: Iterable[int]) -> tuple[str, ...]:
+        """The pieces with these numbers, many times faster than asked for one by one."""
+        return tuple(map(self._names.__getitem__, ids))
+
+    @cached_property
+    def _names(self) -> list[str]:
+        return [self.piece(i) for i in range(len(self))]
+
 
 def _parse(model: bytes, path: Path) -> sentencepiece.SentencePieceProcessor:
     hint = "copy it again from where it was made, or learn it again with nmt bpe RECIPE"

@@ -54,7 +54,7 @@ def exponent(description: Description) -> float:
 def pieces(vocabulary: Path) -> list[str]:
     """Every piece of a subword model, by id."""
     loaded = Vocabulary.load(vocabulary)
-    return [loaded.piece(i) for i in range(len(loaded))]
+    return list(loaded.names(range(len(loaded))))
 
 
 def copy(files: Mapping[str, Path], folder: Path) -> None:
