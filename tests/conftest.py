@@ -1,4 +1,7 @@
-"""One thread for torch, so that tests running side by side do not fight and repeat bit for bit; files in memory."""
+"""One thread for torch, so that tests running side by side do not fight and repeat bit for bit; files in memory.
+
+No example of a generated test has a deadline: a machine that is busy is no fault.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 MEMORY, ROOM = Path("/dev/shm"), 4 << 30
 
@@ -20,6 +24,9 @@ def _holds_files(memory: Path) -> bool:
 os.environ.pop("PYTHONUNBUFFERED", None)  # commands run as their users run them: it would hide what buffers do
 if _holds_files(MEMORY):
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))  # a disk is waited for at every file that is saved
+
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
 
 
 @pytest.fixture(autouse=True, scope="session")

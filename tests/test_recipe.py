@@ -77,7 +77,7 @@ values = st.fixed_dictionaries(
 )
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(values)
 def test_any_recipe_survives_writing_and_reading(tmp_path_factory: pytest.TempPathFactory, values: Any) -> None:
     file = tmp_path_factory.mktemp("r") / "r.toml"

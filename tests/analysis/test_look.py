@@ -108,7 +108,7 @@ def test_merged_rows_sum_to_one_and_what_is_masked_holds_nothing(found: Look) ->
 PIECES = st.lists(st.sampled_from(["▁", "▁da", "b", "▁.", ".", "!", "<0xE2>", "▁<0xE2>", "'"]), max_size=12)
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(PIECES)
 def test_words_are_all_pieces_in_order(pieces: list[str]) -> None:
     assert [i for word in words(pieces) for i in word] == list(range(len(pieces)))

@@ -18,7 +18,7 @@ from nmt.score.config import BleuConfig
 NUMBERS = st.floats(-1e9, 1e9, allow_nan=False)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(st.lists(st.tuples(NUMBERS, NUMBERS), min_size=2, max_size=20))
 def test_every_point_lies_inside_the_frame(points: list[tuple[float, float]]) -> None:
     html = chart("a", [Series("b", points)])
@@ -75,7 +75,7 @@ def test_the_nearest_reference_is_chosen() -> None:
 
 
 @given(st.lists(st.integers(1, 40), min_size=1, max_size=120))
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 def test_buckets_hold_every_line_once_and_in_order(lengths: list[int]) -> None:
     lines = [Line(i, "w " * n, "a b c d", ("a b c d",)) for i, n in enumerate(lengths, 1)]
     found = buckets(lines, "en", BleuConfig().build("de"))

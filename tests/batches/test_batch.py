@@ -18,7 +18,7 @@ PAIRS = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(PAIRS, st.sampled_from([np.uint16, np.uint32, None]))
 def test_rows_hold_marks_ids_and_padding(pairs: list[tuple[list[int], list[int]]], kind: type | None) -> None:
     source, target = ([np.array(p[i], dtype=kind) if kind else p[i] for p in pairs] for i in (0, 1))

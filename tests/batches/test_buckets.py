@@ -47,7 +47,7 @@ def realistic(pairs: int) -> tuple[np.ndarray, np.ndarray]:
 PAIRS = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60)), max_size=120)
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(PAIRS, st.integers(1, 200), st.integers(1, 4), st.integers(2, 40), st.integers(2, 40), st.integers(0, 3))
 def test_kept_pairs_come_once_within_the_budget(
     pairs: list[tuple[int, int]], budget: int, accumulate: int, most_source: int, most_target: int, epoch: int
@@ -152,7 +152,7 @@ def test_weights_repeat_pairs_and_take_shares_that_move_on() -> None:
     assert {i for i in range(20, 60) if counts[0][i]} != set(range(20, 40))
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(st.lists(st.tuples(st.integers(0, 30), st.floats(0.05, 3)), min_size=1, max_size=4), st.integers(0, 5))
 def test_any_weights_give_their_share(corpora: list[tuple[int, float]], epoch: int) -> None:
     total = sum(pairs for pairs, _ in corpora)

@@ -38,7 +38,7 @@ def plain(updates: list[list[np.ndarray]]) -> list[list[list[int]]]:
 LENGTHS = st.lists(st.integers(0, 35), min_size=1, max_size=150)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(LENGTHS, st.integers(1, 40), st.integers(0, 3), st.integers(0, 5))
 def test_every_kept_pair_comes_once_in_one_of_the_groups(lengths: list[int], most: int, epoch: int, seed: int) -> None:
     made = order(lengths, group=most, seed=seed)
@@ -54,7 +54,7 @@ def test_every_kept_pair_comes_once_in_one_of_the_groups(lengths: list[int], mos
             assert len(batch) * max(max(lengths[i], lengths[-1 - i]) + 1 for i in batch) <= 60
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     st.lists(st.tuples(st.integers(0, 40), st.floats(0.05, 3)), min_size=1, max_size=4),
     st.integers(1, 30),
@@ -98,7 +98,7 @@ def test_pairs_that_are_one_group_are_planned_as_ever() -> None:
     assert made.whole and digest.hexdigest()[:16] == "6ff562a2560140d3"
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.integers(0, 2000), st.integers(0, 9))
 def test_a_shuffle_brings_every_number_once_and_any_part_alone(count: int, seed: int) -> None:
     shuffle = Shuffle(count, np.random.default_rng(seed))

@@ -53,7 +53,7 @@ def test_a_wrong_file_is_refused_with_its_line(lines: list[str], told: str, tmp_
 
 
 @given(st.text("them ilrv.\u65e5\u2581\u00a0", max_size=25))
-@settings(deadline=None, max_examples=80)
+@settings(max_examples=80)
 def test_the_pieces_of_a_word_spell_it(vocabulary: Vocabulary, text: str) -> None:
     for ids in (vocabulary.encode(text), MergeDropout(vocabulary, 0.5).encode(text, 1)):
         words = WordsOfPieces(vocabulary)(np.array(ids, dtype=np.int64))

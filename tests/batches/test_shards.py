@@ -16,7 +16,7 @@ from nmt.batches.shards import Shard, open_shard, write_shard
 from nmt.errors import DataError, OutputError
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.sampled_from([5, 65536, 65537, 100_000]), st.data())
 def test_what_was_written_is_read(tmp_path_factory: pytest.TempPathFactory, size: int, data: st.DataObject) -> None:
     sequences = data.draw(st.lists(st.lists(st.integers(0, size - 1), max_size=9), max_size=20))

@@ -6,7 +6,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nmt.batches.buckets import BatchOrder
@@ -15,7 +15,6 @@ from nmt.batches.temperature import tempered
 CORPORA = st.lists(st.tuples(st.integers(1, 10**7), st.floats(0.1, 9)), min_size=1, max_size=6)
 
 
-@settings(deadline=None)
 @given(corpora=CORPORA, temperature=st.floats(1, 100))
 def test_shares_are_the_sizes_to_the_power_of_one_over_t(corpora: list[tuple[int, float]], temperature: float) -> None:
     found = tempered(corpora, temperature)

@@ -48,7 +48,7 @@ def test_the_best_are_the_best_by_their_stored_score(three: Path) -> None:
 
 
 @given(st.permutations([1, 2, 3, 4]))
-@settings(deadline=None, max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_the_order_of_naming_changes_no_bit(save, tmp_path: Path, order: list[int]) -> None:
     folders = [tmp_path / f"model-{seed}" for seed in (1, 2, 3, 4)]
     for seed, folder in enumerate(folders):

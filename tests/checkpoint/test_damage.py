@@ -84,7 +84,7 @@ def test_a_header_that_describes_no_tensors_is_damaged(text: bytes, tmp_path: Pa
 
 
 @given(header=values | st.dictionaries(st.text(max_size=5), entries, max_size=2))
-@settings(deadline=None, max_examples=150, suppress_health_check=SHARED)
+@settings(max_examples=150, suppress_health_check=SHARED)
 def test_any_json_as_a_header_is_read_or_refused(header: object, tmp_path: Path) -> None:
     path = write_header(tmp_path / "w", json.dumps(header).encode())
     try:
@@ -103,7 +103,7 @@ def test_metadata_beside_the_tensors_is_allowed(model: Path) -> None:
 
 
 @given(st.data())
-@settings(deadline=None, max_examples=40, suppress_health_check=SHARED)
+@settings(max_examples=40, suppress_health_check=SHARED)
 def test_one_changed_byte_anywhere_is_refused(model: Path, data: st.DataObject) -> None:
     path = model / layout.WEIGHTS
     whole = path.read_bytes()
@@ -118,7 +118,7 @@ def test_one_changed_byte_anywhere_is_refused(model: Path, data: st.DataObject) 
 
 
 @given(st.data())
-@settings(deadline=None, max_examples=40, suppress_health_check=SHARED)
+@settings(max_examples=40, suppress_health_check=SHARED)
 def test_one_changed_byte_of_a_header_without_a_digest_is_nothing_worse_than_refused(
     model: Path, data: st.DataObject
 ) -> None:

@@ -128,7 +128,7 @@ def test_weights_of_another_vocabulary_size_are_refused(model: Path) -> None:
 
 
 @given(st.floats(0, 1, exclude_max=True))
-@settings(deadline=None, max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_cut_off_weights_are_one_clear_line(model: Path, part: float) -> None:
     whole = model / "model.safetensors"
     data = whole.read_bytes()

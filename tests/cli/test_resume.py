@@ -47,7 +47,7 @@ def same(one: bytes, other: bytes) -> bool:
 
 
 @pytest.mark.parametrize("options", FORMS, ids=lambda options: "-".join(options).strip("-") or "text")
-@settings(deadline=None, max_examples=4, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=4, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(share=st.floats(0, 1))
 def test_what_was_written_is_kept_and_the_rest_added(
     nmt: Command, model: Path, text: Path, options: list[str], share: float

@@ -12,7 +12,7 @@ from nmt.corpus.clean import Cleaner
 from nmt.corpus.config import MosesConfig, TextConfig
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(st.text())
 def test_the_raw_path_is_nfc_and_nothing_else(text: str) -> None:
     cleaner = Cleaner("en")

@@ -54,7 +54,7 @@ def expected(corpora: list[Pairs], sentences: int, held: bool = True) -> tuple[P
     return kept, before
 
 
-@settings(deadline=None, max_examples=10)
+@settings(max_examples=10)
 @given(corpora=st.lists(pairs, min_size=1, max_size=3), sentences=st.integers(1, 3))
 def test_context_is_what_was_said_before_in_the_same_document(
     corpora: list[Pairs], sentences: int, tmp_path_factory

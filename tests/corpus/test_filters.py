@@ -36,7 +36,7 @@ def test_the_settings_and_the_rules_have_the_same_defaults() -> None:
     assert PreprocessConfig().filters() == Filters()
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(st.lists(st.lists(st.integers(0, 2**64 - 1) | st.integers(0, 20), max_size=30), max_size=30))
 def test_seen_is_a_set(chunks: list[list[int]]) -> None:
     seen, reference = Seen(), set[int]()

@@ -41,7 +41,7 @@ def expected(text: str) -> list[str]:
     return [line.removesuffix("\r").replace("\0", " ") for line in lines]
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(text=file_text)
 def test_only_a_line_feed_ends_a_line(folder: Path, text: str) -> None:
     path = folder / "text"
@@ -78,7 +78,7 @@ def test_line_ends_nul_and_byte_order_marks(tmp_path: Path, data: bytes, lines: 
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(lines=st.lists(odd_lines))
 def test_what_is_written_is_read_in_every_packing(folder: Path, suffix: str, lines: list[str]) -> None:
     path = folder / f"lines{suffix}"
@@ -237,7 +237,6 @@ def test_lines_go_to_a_stdout_that_takes_only_text(monkeypatch: pytest.MonkeyPat
     assert text.getvalue() == "é\n"
 
 
-@settings(deadline=None)
 @given(st.text(st.one_of(st.sampled_from(ODD + "\n"), st.characters())))
 def test_one_line_is_one_line_for_everybody(text: str) -> None:
     line = one_line(text)

@@ -84,7 +84,7 @@ def test_an_escape_in_the_text_is_neither_lost_nor_undone(text: str) -> None:
     assert moses.restore(moses.clean(text)).replace(" ", "") == text.replace(" ", "")
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(st.text(st.sampled_from("ab|&<>'\"[]#; .,-0124amplt\u00e9\u200d日")))
 def test_no_escape_leaks_and_no_letter_is_lost(text: str) -> None:
     moses = Moses("en", punctuation=False)

@@ -22,7 +22,7 @@ def numbered(*shape: int) -> Tensor:
 
 
 @given(lengths, st.integers(0, 3))
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 def test_packed_tokens_are_the_real_ones_in_their_order(lengths: list[int], extra: int) -> None:
     rows = packing(lengths, extra)
     x_BTD = numbered(*rows.keep_BT.shape, 3)
@@ -37,7 +37,7 @@ def test_packed_tokens_are_the_real_ones_in_their_order(lengths: list[int], extr
 
 
 @given(lengths, st.integers(1, 3), st.integers(1, 3))
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 def test_parts_and_heads_stand_apart_as_if_cut_by_hand(lengths: list[int], parts: int, heads: int) -> None:
     rows = packing(lengths, 1)
     count = sum(lengths)

@@ -43,7 +43,7 @@ def test_counts_are_added_up_over_pairs_not_averaged() -> None:
     assert (result.links, result.sure, result.possible) == (4, 4, 4)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(LINKS, LINKS)
 def test_with_sure_links_only_it_is_one_less_f1(found, sure) -> None:
     if not found or not sure:

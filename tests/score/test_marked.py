@@ -11,7 +11,7 @@ from nmt.score.marked import compare, plain
 text = st.text(alphabet="ab c.é我你 ", max_size=30)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(text, text)
 def test_the_parts_joined_are_the_text_and_the_unmarked_words_are_the_same(first: str, second: str) -> None:
     left, right = compare(first, second)

@@ -25,7 +25,7 @@ def one(hypotheses: list[str], references: list[list[str]], metric: MetricConfig
     return score_all(hypotheses, references, [metric], language)[0]
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(pairs)
 def test_values_are_those_of_sacrebleu(lines: list[tuple[str, str]]) -> None:
     hypotheses, references = [h for h, _ in lines], [[r for _, r in lines]]
@@ -34,7 +34,7 @@ def test_values_are_those_of_sacrebleu(lines: list[tuple[str, str]]) -> None:
     assert one(hypotheses, references, TerConfig()).value == sacrebleu.corpus_ter(hypotheses, references).score
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(pairs)
 def test_a_text_scored_against_itself_is_perfect(lines: list[tuple[str, str]]) -> None:
     text = [f"{r} one two three four" for _, r in lines]

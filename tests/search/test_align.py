@@ -52,7 +52,7 @@ def test_attention_is_that_of_the_step_that_writes_and_the_model_is_left_as_it_w
     assert not looked_BTS[1, :, 3].any()
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(text=st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=20))
 def test_pieces_belong_to_the_words_that_they_spell(random_translator: Translator, text: str) -> None:
     vocabulary = random_translator.target_vocabulary

@@ -64,7 +64,7 @@ def every_sequence(logits: Logits, sentence: int, limit: int, size: int) -> list
     return found
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(
     seed=st.integers(0, 10**6),
     words=st.integers(1, 3),
@@ -108,7 +108,7 @@ def by_the_rule(logits: Logits, limit: int, beam: int, form: Penalty, patience: 
     return [ids for _, ids in sorted(ended, reverse=True)]
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     seed=st.integers(0, 10**6),
     beam=st.integers(1, 5),
@@ -153,7 +153,7 @@ def test_ranks_close_with_few_moves(count: int) -> None:
         assert all(place == i or place >= len(places) for i, place in enumerate(places))
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(seed=st.integers(0, 10**6), beam=st.integers(2, 6), penalty=st.sampled_from(PENALTIES))
 def test_stopping_early_never_changes_the_result(seed: int, beam: int, penalty: str) -> None:
     class Endless(Penalty):
@@ -189,7 +189,7 @@ def test_a_short_and_a_long_ending_are_weighed_by_the_named_formula(penalty: str
     assert best.finished
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(seed=st.integers(0, 10**6), limits=st.lists(st.integers(0, 12), min_size=1, max_size=6))
 def test_a_beam_of_one_is_the_chain_of_most_probable_tokens(seed: int, limits: list[int]) -> None:
     logits = random_table(seed, 12, 2.0)
@@ -204,7 +204,7 @@ def test_a_beam_of_one_is_the_chain_of_most_probable_tokens(seed: int, limits: l
         assert best.ids == chain
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(seed=st.integers(0, 10**6), limits=st.lists(st.integers(0, 12), min_size=1, max_size=6))
 def test_greedy_search_is_beam_search_with_one_place(seed: int, limits: list[int]) -> None:
     logits, penalty = random_table(seed, 12, 2.0), parse_penalty("average:1")
@@ -217,7 +217,7 @@ def test_greedy_search_is_beam_search_with_one_place(seed: int, limits: list[int
 
 
 @pytest.mark.skipif(not compiling.AVAILABLE, reason="loops cannot be compiled here")
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     seed=st.integers(0, 10**6),
     size=st.sampled_from([6, 12, 140]),
@@ -244,7 +244,7 @@ def test_the_compiled_search_finds_what_torchs_operations_find(
         assert [h.score for h in ours] == pytest.approx([h.score for h in theirs], rel=1e-6)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(seed=st.integers(0, 10**6), beam=st.integers(2, 8), penalty=st.sampled_from(PENALTIES))
 def test_n_best_lists_are_full_distinct_sorted_and_add_up(seed: int, beam: int, penalty: str) -> None:
     limits, form = [6, 2, 9, 4], parse_penalty(penalty)

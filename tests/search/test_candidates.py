@@ -11,7 +11,7 @@ from nmt.errors import ModelError
 from nmt.search.candidates import Given, Passed, best_continuations, log_probabilities, next_tokens, predictions, top
 
 
-@settings(deadline=None, max_examples=80)
+@settings(max_examples=80)
 @given(
     seed=st.integers(0, 10**6),
     rows=st.integers(1, 4),
@@ -37,7 +37,7 @@ def test_banned_tokens_are_never_chosen_and_keep_their_share() -> None:
     assert torch.isneginf(log_probs_RV[:, :3]).all()
 
 
-@settings(deadline=None, max_examples=80)
+@settings(max_examples=80)
 @given(
     seed=st.integers(0, 10**6),
     each=st.integers(1, 4),
@@ -63,7 +63,7 @@ def test_the_best_continuations_are_the_best_of_all_hypotheses(
     assert all(len(set(row)) == count for row in places_SM.tolist())
 
 
-@settings(deadline=None, max_examples=80)
+@settings(max_examples=80)
 @given(
     seed=st.integers(0, 10**6),
     each=st.integers(1, 4),
@@ -102,7 +102,7 @@ def test_of_equal_continuations_the_first_hypothesis_and_the_last_token_come_fir
     assert token_SM.tolist() == [[5, 4, 3, 2, 1, 0, 5, 4]]
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(seed=st.integers(0, 10**6), size=st.sampled_from([7, 64, 150]), flat=st.booleans())
 def test_what_a_neighbour_asks_for_changes_no_order_not_even_of_equals(seed: int, size: int, flat: bool) -> None:
     logits_RV = torch.zeros(6, size) if flat else draw_logits(seed, size)

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from nmt.search.feed import chunks, live
 
 
-@settings(deadline=None)
 @given(st.lists(st.one_of(st.none(), st.text(max_size=3))), st.integers(1, 6))
 def test_chunks_hold_every_line_once_in_order(lines: list[str | None], size: int) -> None:
     made = list(chunks(lines, size))
@@ -40,7 +39,7 @@ def test_a_pause_is_told_once_and_ends_with_the_next_line() -> None:
     assert [line for line in feed if line is not None] == []
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(st.lists(st.text(max_size=3)), st.integers(1, 4))
 def test_nothing_is_lost_however_little_is_read_ahead(lines: list[str], ahead: int) -> None:
     assert [line for line in live(lines, ahead) if line is not None] == lines

@@ -50,7 +50,7 @@ def test_scores_of_long_translations_are_numbers_that_still_differ(form: str, ex
     assert torch.isfinite(scores).all() and scores.unique().tolist() == scores.flip(0).tolist()
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(
     st.sampled_from(["gnmt", "average"]),
     st.floats(-3, 3).map(lambda x: round(x, 2)),

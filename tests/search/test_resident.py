@@ -56,7 +56,7 @@ def alike(found: list[list[Hypothesis]], expected: list[list[Hypothesis]]) -> bo
     return True
 
 
-@settings(deadline=None, max_examples=15)
+@settings(max_examples=15)
 @given(
     seed=st.integers(0, 10**6),
     beam=st.integers(1, 5),

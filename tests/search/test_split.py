@@ -25,7 +25,7 @@ def squeezed(text: str) -> str:
     return re.sub(r"\s", "", text)
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(
     st.one_of(st.text(), st.text("ab .!?\u3002 \u0301\u200d")).filter(lambda text: text.strip()),
     st.integers(1, 12),

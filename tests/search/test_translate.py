@@ -132,7 +132,7 @@ def test_a_model_in_training_translates_without_dropout_and_stays_in_training(vo
         ours.model.eval()
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(
     lines=st.lists(st.one_of(st.sampled_from(BLANKS), st.text(st.characters(exclude_categories=["Cs"]), max_size=12))),
     buffer=st.integers(1, 5),

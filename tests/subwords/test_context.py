@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from nmt.subwords.config import SubwordConfig
@@ -16,7 +16,6 @@ END = 9
 sentences = st.lists(st.lists(st.integers(4, 8), max_size=4), max_size=4)
 
 
-@settings(deadline=None)
 @given(before=sentences, room=st.integers(-3, 30))
 def test_the_oldest_ids_go_first_and_no_separator_stands_alone(before: list[list[int]], room: int) -> None:
     written = "".join("".join(map(str, one)) + "|" for one in before if one)
@@ -26,7 +25,6 @@ def test_the_oldest_ids_go_first_and_no_separator_stands_alone(before: list[list
     assert "".join("|" if i == END else str(i) for i in ids) == written
 
 
-@settings(deadline=None)
 @given(tag=st.sampled_from([[], [10]]), before=sentences, own=st.lists(st.integers(4, 8), max_size=4))
 def test_what_stands_before_a_sentence_is_known_by_its_last_reserved_id(
     tag: list[int], before: list[list[int]], own: list[int]

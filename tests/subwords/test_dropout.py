@@ -30,13 +30,13 @@ def vocabulary(request, tmp_path_factory) -> Vocabulary:
 
 
 @given(st.text("the millrvw \u00e9\u65e5\u8a9e\u2581\U0010ff00<0x41>\0", max_size=30))
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 def test_without_dropout_it_is_sentencepieces_encoding(vocabulary: Vocabulary, text: str) -> None:
     assert MergeDropout(vocabulary, 0.0).encode(text, 1) == vocabulary.encode(text)
 
 
 @given(st.text("the millrvw \u00e9\u65e5\u2581", max_size=30), st.integers(0, 2**70))
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 def test_nothing_is_lost_and_the_seed_tells_all(vocabulary: Vocabulary, text: str, seed: int) -> None:
     first, second = (MergeDropout(vocabulary, 0.4) for _ in range(2))
     for line in LINES:

@@ -10,7 +10,7 @@ from nmt.subwords.escape import ESCAPE, RESERVED, escape, unescape
 TOUCHY = st.text(st.sampled_from([*RESERVED, ESCAPE, *(chr(0x10FF01 + i) for i in range(len(RESERVED) + 1)), "a", " "]))
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(TOUCHY | st.text(st.characters(exclude_categories=["Cs"])))
 def test_unescape_undoes_escape_and_reserved_characters_never_remain(text: str) -> None:
     escaped = escape(text)
@@ -23,7 +23,7 @@ def test_usual_text_is_left_as_it_is() -> None:
         assert escape(text) == text == unescape(text)
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(TOUCHY)
 def test_unescape_takes_any_text(text: str) -> None:
     unescape(text)

@@ -29,7 +29,7 @@ def round_trip(vocabulary: Vocabulary, folder: Path, data: bytes, ids: bool = Fa
     return (folder / "pieces").read_bytes(), (folder / "back").read_bytes()
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\n\r\0"))), st.booleans())
 def test_lines_come_back_one_for_one(
     vocabulary: Vocabulary, tmp_path_factory: pytest.TempPathFactory, lines: list[str], ids: bool

@@ -169,7 +169,7 @@ LINES = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(LINES, st.sampled_from(["bpe", "unigram"]), st.booleans(), st.sampled_from([1.0, 0.98]))
 def test_any_text_is_learned_or_refused_in_plain_words(
     learned: Learn, lines: list[str], kind: str, byte_fallback: bool, coverage: float

@@ -66,7 +66,7 @@ def test_values_are_those_the_file_defines(tmp_path: Path, context: tuple[int, .
     assert model.log_probs(context)[word] == pytest.approx(log10 * math.log(10), abs=1e-5)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(sentences=TEXT, order=st.integers(1, 4), context=st.lists(st.integers(4, 9), max_size=4), begun=st.booleans())
 def test_estimated_probabilities_add_up_to_one(
     tmp_path_factory: pytest.TempPathFactory, sentences: list[list[int]], order: int, context: list[int], begun: bool

@@ -36,7 +36,7 @@ def test_pieces_keep_their_numbers_and_their_bytes(vocabularies: tuple[Vocabular
     assert before.tags == {}
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(
     text=st.lists(st.sampled_from([*TAGS, " ", "a", "<", ">", "2de", "<s>", "▁"]) | st.text(max_size=4)).map("".join)
 )

@@ -61,7 +61,7 @@ def test_touchy_text_comes_back(vocabulary: Vocabulary, text: str) -> None:
     assert vocabulary.decode_pieces(vocabulary.pieces(text)) == text
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(TEXTS)
 def test_any_text_comes_back_and_is_never_a_control_symbol(vocabulary: Vocabulary, text: str) -> None:
     ids = vocabulary.encode(text)
@@ -70,7 +70,7 @@ def test_any_text_comes_back_and_is_never_a_control_symbol(vocabulary: Vocabular
     assert all(0 <= i < len(vocabulary) for i in ids)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(TEXTS)
 def test_pieces_agree_with_ids_and_fit_on_one_line(vocabulary: Vocabulary, text: str) -> None:
     pieces = vocabulary.pieces(text)
@@ -86,7 +86,7 @@ def test_every_character_of_unicode_comes_back(vocabulary: Vocabulary) -> None:
     assert [vocabulary.decode(ids) for ids in vocabulary.encode_many(texts)] == texts
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(st.data())
 def test_any_ids_decode_without_control_symbols(vocabulary: Vocabulary, data: st.DataObject) -> None:
     ids = data.draw(st.lists(st.integers(0, len(vocabulary) - 1), max_size=30))

@@ -22,7 +22,7 @@ def tensors(seed: int, rows: int, columns: int, size: int, width: int = 5) -> tu
 
 
 @given(st.integers(0, 99), st.sampled_from([0.0, 0.1, 0.5]), st.integers(2, 40))
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 def test_the_smoothed_loss_is_torchs_cross_entropy(seed: int, smoothing: float, size: int) -> None:
     logits_NV = torch.randn(17, size, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
     target_N = torch.randint(0, size, (17,), generator=torch.Generator().manual_seed(seed))
@@ -31,7 +31,7 @@ def test_the_smoothed_loss_is_torchs_cross_entropy(seed: int, smoothing: float, 
 
 
 @given(st.integers(0, 99), st.sampled_from([0.0, 0.1]), st.integers(1, 4), st.integers(1, 6), st.integers(1, 9))
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 def test_chunks_give_the_loss_and_gradients_of_the_whole(
     seed: int, smoothing: float, rows: int, columns: int, chunk: int
 ) -> None:

@@ -44,7 +44,7 @@ class Machine:
         return Trial(tokens, self.needs(tokens), seconds) if self.needs(tokens) <= self.physical else None
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(st.integers(0, 10**8), st.integers(1, 10**6), st.integers(2, 600), st.booleans())
 def test_what_is_found_fits_and_not_much_more_would(own: int, each: int, longest: int, ends_hard: bool) -> None:
     machine = Machine(own, each, physical=ROOM if ends_hard else math.inf)

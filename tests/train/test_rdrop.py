@@ -44,7 +44,7 @@ def whole(x_2BTD: Tensor, weight_VD: Tensor, out_BT: Tensor, alpha: float, smoot
     st.integers(1, 4),
     st.integers(1, 9),
 )
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 def test_chunks_give_the_papers_loss_and_its_gradients(
     seed: int, smoothing: float, alpha: float, rows: int, chunk: int
 ) -> None:

@@ -70,7 +70,7 @@ def test_the_other_ways_ask_how_many_tokens_are_real(trains: Way) -> None:
 
 
 @given(st.lists(st.lists(st.booleans(), min_size=4, max_size=4), min_size=1, max_size=6))
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 def test_real_places_are_the_same_and_in_the_same_order_whether_their_number_is_told_or_not(
     real: list[list[bool]],
 ) -> None:

@@ -41,7 +41,7 @@ def test_what_becomes_of_the_weights_later_changes_nothing(kind: type) -> None:
     assert_close(linear(x_RI), expected)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(
     rows=st.integers(1, 300),
     inputs=st.integers(1, 40),

@@ -22,7 +22,6 @@ def draw(*shape: int, seed: int = 0) -> torch.Tensor:
     return torch.randn(shape, generator=torch.Generator().manual_seed(seed + sum(shape)))
 
 
-@settings(deadline=None)
 @given(x=st.floats(-200, 0, width=32))
 def test_powers_of_e_are_the_libraries(x: float) -> None:
     assert float(loops.power_of_e(np.float32(x))) == pytest.approx(math.exp(x), rel=3e-7, abs=1.7e-38)
@@ -49,7 +48,7 @@ KINDS: tuple[Arithmetic, ...] = ("float32", "bfloat16", "int8")
 
 
 @pytest.mark.parametrize("arithmetic", [kind for kind in KINDS if known(kind)])
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(rows=st.integers(1, 20), fours=st.integers(1, 10), outputs=st.integers(1, 150), n=st.integers(0, 1))
 def test_what_a_product_gives_is_the_product(
     arithmetic: Arithmetic, rows: int, fours: int, outputs: int, n: int
@@ -71,13 +70,11 @@ def test_a_product_is_the_same_to_the_last_digit_beside_any_rows(arithmetic: Ari
 
 
 @given(x=st.lists(st.floats(width=32, allow_nan=False), min_size=1, max_size=70))
-@settings(deadline=None)
 def test_the_greatest_number_is_found(x: list[float]) -> None:
     assert loops.greatest(np.array(x, np.float32)) == max(x)
 
 
 @given(x=st.floats(width=32, allow_nan=False, allow_infinity=False))
-@settings(deadline=None)
 def test_halves_are_torchs(x: float) -> None:
     expected = torch.tensor(x).bfloat16().view(torch.uint16).item()
     assert loops.half(np.float32(x)) == expected

@@ -154,7 +154,7 @@ def test_unknown_tokens_take_the_source_s_words(
     assert words_only.decode_pieces(found.pieces) == text
 
 
-@settings(deadline=None, max_examples=15)
+@settings(max_examples=15)
 @given(st.lists(st.sampled_from(["bal", "kor", "Zyxqv", "Ünï", "b\u00e4l", "漢字"]), min_size=1, max_size=5))
 def test_no_unknown_is_left_where_they_may_be_replaced(words_only: Vocabulary, words: list[str]) -> None:
     model = random_model(len(words_only), seed=3)

@@ -75,7 +75,7 @@ def test_alignments_are_the_diagonal_and_the_other_one(
         assert set(one.best.alignment or ()) == expected
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(words=st.lists(st.sampled_from(["bal", "kor", "dem", "gom", "ban"]), min_size=3, max_size=7), data=st.data())
 def test_tags_go_with_their_words(copy: Translator, reverse: Translator, words: list[str], data: st.DataObject) -> None:
     start = data.draw(st.integers(0, len(words) - 1))

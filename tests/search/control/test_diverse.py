@@ -78,7 +78,7 @@ def written_out(
     return {ids for group in ended for _, ids in sorted(group, reverse=True)[:width]}
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(
     seed=st.integers(0, 10**6),
     groups=st.integers(1, 4),
@@ -99,7 +99,7 @@ def test_it_finds_what_the_paper_s_algorithm_finds(seed: int, groups: int, width
         assert [h.score for h in hypotheses] == sorted((h.score for h in hypotheses), reverse=True)
 
 
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(seed=st.integers(0, 10**6), width=st.integers(1, 4))
 def test_a_group_of_one_is_greedy_and_groups_that_lose_nothing_are_equal(seed: int, width: int) -> None:
     logits, limits = table(seed), [5, 3, 7]

@@ -35,7 +35,7 @@ def lm(random_translator: Translator, tmp_path_factory: pytest.TempPathFactory) 
     return NgramModel.read(path, pieces(vocabulary))
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(
     rows=st.lists(st.lists(st.integers(4, 300), min_size=4, max_size=4), min_size=1, max_size=4),
     length=st.integers(0, 4),

@@ -56,7 +56,7 @@ def holds(ids: tuple[int, ...], phrase: tuple[int, ...]) -> bool:
     return any(ids[i : i + len(phrase)] == phrase for i in range(len(ids)))
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(
     seed=st.integers(0, 10**6),
     phrase=st.lists(st.integers(FIRST, FIRST + 1), min_size=1, max_size=3).map(tuple),
@@ -79,7 +79,7 @@ def test_a_beam_that_covers_the_space_finds_the_best_that_holds_the_phrase(
         assert found[sentence][0].score == pytest.approx(best, abs=1e-4)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(
     seed=st.integers(0, 10**6),
     phrases=st.lists(st.lists(st.integers(FIRST, FIRST + 8), min_size=1, max_size=3).map(tuple), max_size=3),

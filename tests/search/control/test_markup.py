@@ -57,7 +57,7 @@ def squeezed(text: str) -> str:
     return " ".join(text.split())
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(source=DOCUMENT, translation=TEXT, seed=st.integers(0, 10**6))
 @example(source="<b>bal<br/>kor</b><i></i>", translation="Kor bal", seed=1)
 def test_every_tag_comes_back_once_and_well_nested(source: str, translation: str, seed: int) -> None:
@@ -76,7 +76,7 @@ def test_every_tag_comes_back_once_and_well_nested(source: str, translation: str
     assert not re.search(r"[a-zA-Z0-9]\0+[a-zA-Z0-9]", masked)
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(source=DOCUMENT)
 def test_a_text_that_is_its_own_translation_keeps_its_tags_in_their_places(source: str) -> None:
     marked = take_out(source)

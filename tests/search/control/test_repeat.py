@@ -56,7 +56,7 @@ def grams(ids: Sequence[int], size: int) -> list[tuple[int, ...]]:
     return [tuple(ids[i : i + size]) for i in range(len(ids) - size + 1)]
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(seed=st.integers(0, 10**6), beam=st.integers(1, 4), sizes=st.lists(st.integers(1, 4), min_size=1, max_size=3))
 def test_no_n_gram_occurs_twice(seed: int, beam: int, sizes: list[int]) -> None:
     for size, found in zip(
@@ -87,7 +87,7 @@ def test_a_token_is_ruled_out_exactly_if_it_completes_a_sequence_for_the_second_
     assert (token in repeating(ids, size)) == completes
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(seed=st.integers(0, 10**6), factor=st.sampled_from([1.0, 1.5, 4.0, 0.5]))
 def test_the_penalty_multiplies_log_probabilities_of_written_tokens(seed: int, factor: float) -> None:
     logits = random_table(seed, FIRST + 4, 2.0)
@@ -104,7 +104,7 @@ def test_the_penalty_multiplies_log_probabilities_of_written_tokens(seed: int, f
     assert best.ids == ids
 
 
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(seed=st.integers(0, 10**6), beam=st.integers(1, 4))
 def test_neutral_values_and_neighbours_with_others_change_nothing(seed: int, beam: int) -> None:
     logits = random_table(seed, FIRST + 4, 2.0)

@@ -52,7 +52,7 @@ def test_tokens_come_as_often_as_they_are_probable() -> None:
         assert {h.ids: h.log_probability for (h,) in found}[FIRST,] == pytest.approx(float(wanted[0].log()), abs=1e-4)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     sevenths=st.lists(st.integers(-60, 0), min_size=2, max_size=9, unique=True),
     top_k=st.integers(0, 10),
