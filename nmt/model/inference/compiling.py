@@ -69,19 +69,28 @@ def _compiled(function: F, kept: bool, **arithmetic: Any) -> F:
 
 
 def _keep_carefully(cache: Any) -> None:
-    """What is kept may be damaged, or there may be no room for it: then it is compiled again, and nothing ends."""
+    """What is kept may be damaged, or there may be no room for it: then it is compiled again, and nothing ends.
+
+    Two programs that compile a function for different types at once may both take the same file for what they made:
+    what is found there is not always what was asked for.
+    """
+    from numba.core.sigutils import normalize_signature
+
     file: Any = getattr(cache, "_cache_file", None)
     if hasattr(file, "_source_stamp"):
         file._source_stamp = file._source_stamp, _sources()
     load, save = cache.load_overload, cache.save_overload
 
-    def loaded(*arguments: Any) -> Any:
+    def loaded(types: Any, *arguments: Any) -> Any:
         try:
-            return load(*arguments)
+            found = load(types, *arguments)
+            if found is None or tuple(found.signature.args) == tuple(normalize_signature(types)[0]):
+                return found
         except Exception:
-            with suppress(Exception):
-                cache.flush()
-            return None
+            pass
+        with suppress(Exception):
+            cache.flush()
+        return None
 
     def saved(*arguments: Any) -> None:
         with suppress(Exception):

@@ -30,17 +30,17 @@ def double(x):
 
 
 @pytest.fixture
-def used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
+def used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., int]:
     """Import the loop anew, as the next program does, and use it: how often it was found among what is kept."""
     monkeypatch.setattr(numba.core.config, "CACHE_DIR", str(tmp_path / "cache"))
     (tmp_path / "double.py").write_text(LOOP)
 
-    def use() -> int:
+    def use(number: float = 21) -> int:
         specification = importlib.util.spec_from_file_location("double", tmp_path / "double.py")
         assert specification is not None and specification.loader is not None
         module = importlib.util.module_from_spec(specification)
         specification.loader.exec_module(module)
-        assert module.double(21) == 42
+        assert module.double(number) == 2 * number
         return sum(module.double.stats.cache_hits.values())
 
     return use
@@ -48,7 +48,7 @@ def used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
 
 @pytest.mark.parametrize(("kept", "damage"), [("*.nbi", b""), ("*.nbi", b"\x80"), ("*.nbc", b""), ("*.nbc", b"\x80")])
 def test_a_loop_is_compiled_once_and_again_where_what_was_kept_is_damaged(
-    used: Callable[[], int], tmp_path: Path, kept: str, damage: bytes
+    used: Callable[..., int], tmp_path: Path, kept: str, damage: bytes
 ) -> None:
     assert (used(), used()) == (0, 1)
     for file in (tmp_path / "cache").rglob(kept):
@@ -56,8 +56,15 @@ def test_a_loop_is_compiled_once_and_again_where_what_was_kept_is_damaged(
     assert (used(), used()) == (0, 1)
 
 
+def test_what_was_kept_for_other_types_is_not_used(used: Callable[..., int], tmp_path: Path) -> None:
+    assert (used(21), used(1.5), used(1.5)) == (0, 0, 1)
+    first, second = sorted((tmp_path / "cache").rglob("*.nbc"))
+    second.write_bytes(first.read_bytes())  # as two programs may leave it that write at once
+    assert (used(1.5), used(1.5), used(21), used(21)) == (0, 1, 0, 1)
+
+
 def test_a_loop_that_cannot_be_kept_works_all_the_same(
-    used: Callable[[], int], monkeypatch: pytest.MonkeyPatch
+    used: Callable[..., int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
