@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from nmt.model.inference.compiling import compiled, compiled_sum
-from nmt.model.inference.loops import greatest, power_of_e
+from nmt.model.inference.compiling import compiled
+from nmt.model.inference.loops import greatest, sum_of_powers
 
 GROUP = 64  # tokens that are passed over together, where none of them can be among the best
 _f = np.float32
@@ -21,15 +21,6 @@ def greatest_of_groups(x_RV, most_RG):
     for r in range(rows):
         for g in range(most_RG.shape[1]):
             most_RG[r, g] = greatest(x_RV[r, g * GROUP : min((g + 1) * GROUP, size)])
-
-
-@compiled_sum
-def sum_of_powers(x_V, highest):
-    """Σ exp(x - highest)."""
-    sum_ = _f(0.0)
-    for v in range(x_V.shape[0]):
-        sum_ += power_of_e(x_V[v] - highest)
-    return sum_
 
 
 @compiled

@@ -14,6 +14,7 @@ from nmt.batches.batch import collate, collate_source
 from nmt.model.inference.build import Engine
 from nmt.model.inference.captured import CapturedTransformer
 from nmt.model.inference.compiled import CompiledTransformer
+from nmt.model.inference.ensemble import CompiledEnsemble
 from nmt.model.inference.frames import size
 from nmt.model.inference.transformer import places
 from nmt.model.seq2seq import Seq2Seq, Stepper
@@ -106,7 +107,7 @@ class Solver:
         """The places of a source of so many tokens, where sources of others shall not share its batch."""
         if isinstance(stepper, CapturedTransformer):
             return size
-        if self.device.type == "cpu" and not isinstance(stepper, CompiledTransformer):
+        if self.device.type == "cpu" and not isinstance(stepper, CompiledTransformer | CompiledEnsemble):
             return places
         return lambda length: 0
 

@@ -251,8 +251,11 @@ class Translator:
 
     @contextmanager
     def _inference(self, precision: str = "float32") -> Iterator[None]:
-        """No gradients, no dropout, the precision asked for; the model is left as it was."""
-        half = precision in ("bfloat16", "float16")
+        """No gradients, no dropout, on a GPU the half precision asked for; the model is left as it was.
+
+        What is padded has no place for fewer bits on a processor: a line would depend on its neighbours.
+        """
+        half = self.device.type == "cuda" and precision in ("bfloat16", "float16")
         cast = torch.autocast(self.device.type, getattr(torch, precision) if half else None, enabled=half)
         with self._evaluating(), torch.inference_mode(), cast:
             yield

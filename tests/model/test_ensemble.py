@@ -8,6 +8,9 @@ from search.models import CONFIG, random_model
 
 from nmt.model.config import TransformerConfig
 from nmt.model.ensemble import Ensemble
+from nmt.model.inference.build import Engine
+from nmt.model.inference.compiling import AVAILABLE
+from nmt.model.inference.ensemble import CompiledEnsemble
 
 OTHER = TransformerConfig.model_validate({**CONFIG.model_dump(), "width": 24, "decoder_layers": 1, "norm": "post"})
 SIZE = 30
@@ -57,3 +60,19 @@ def test_a_model_beside_itself_is_itself() -> None:
     twice = Ensemble([model, model])
     alone = model.project(model(src_BS, keep_BS, tgt_BT)).log_softmax(-1)
     assert torch.allclose(twice.project(twice(src_BS, keep_BS, tgt_BT)), alone, atol=1e-5)
+
+
+@pytest.mark.skipif(not AVAILABLE, reason="needs numba")
+@torch.inference_mode()
+def test_the_compiled_form_steps_as_the_models_do(ensemble: Ensemble) -> None:
+    form = Engine(ensemble, torch.device("cpu"))("float32")
+    assert isinstance(form, CompiledEnsemble)
+    src_BS, keep_BS, tgt_BT = batch()
+    ours, theirs = (it.start(it.encode(src_BS, keep_BS), keep_BS) for it in (form, ensemble))
+    for t in range(5):
+        logits_RV, ours = form.step(ours, tgt_BT[:, t])
+        expected_RV, theirs = ensemble.step(theirs, tgt_BT[:, t])
+        assert torch.allclose(logits_RV, expected_RV, atol=1e-4)
+        if t == 2:
+            order = torch.tensor([2, 0])
+            ours, theirs, tgt_BT = ours.select(order), theirs.select(order), tgt_BT[order]

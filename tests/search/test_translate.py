@@ -17,6 +17,8 @@ from search.models import CONFIG, random_model, sentences, translator
 from nmt.corpus.lines import is_blank
 from nmt.errors import NmtError
 from nmt.model.config import TransformerConfig
+from nmt.model.ensemble import Ensemble
+from nmt.model.inference import compiling
 from nmt.model.inference.transformer import FastTransformer
 from nmt.search.control.request import Request
 from nmt.search.feed import live
@@ -373,11 +375,14 @@ def test_reduced_precision_is_close_and_the_default_exact(
     assert any(a.best.score != b.best.score for a, b in zip(exact, rough, strict=True))
 
 
-def test_bfloat16_scores_are_close(random_translator: Translator) -> None:
-    (exact,) = random_translator.rescore(["bal kor"], ["dem"])
-    (rough,) = random_translator.rescore(["bal kor"], ["dem"], precision="bfloat16")
-    assert rough.score == pytest.approx(exact.score, rel=0.1)
-    assert rough.score != exact.score
+def test_a_given_translation_is_scored_alike_in_any_company_whatever_the_precision(
+    random_translator: Translator,
+) -> None:
+    sources, targets = sentences(20, 20, seed=3), sentences(20, 20, seed=4)
+    alone = [random_translator.rescore([one], [other])[0].score for one, other in zip(sources, targets, strict=True)]
+    for precision in ("float32", "bfloat16", "int8"):
+        together = random_translator.rescore(sources, targets, precision=precision)
+        assert [one.score for one in together] == pytest.approx(alone, rel=1e-5)
 
 
 def test_without_numba_the_same_is_translated(random_translator: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -390,3 +395,17 @@ def test_without_numba_the_same_is_translated(random_translator: Translator, mon
         assert isinstance(random_translator.solver.engine.made, FastTransformer)
     finally:
         random_translator.solver.engine.made = None
+
+
+@pytest.mark.skipif(not compiling.AVAILABLE, reason="needs numba")
+@pytest.mark.parametrize("precision", ["float32", "bfloat16", "int8"])
+def test_an_ensemble_translates_a_line_alike_in_any_company(
+    precision: str, vocabulary_path: Path, mixed: list[str]
+) -> None:
+    size = len(Vocabulary.load(vocabulary_path))
+    models = translator(vocabulary_path, model=Ensemble([random_model(size), random_model(size, 8)]))
+    together, apart = (
+        [(one.text, one.score) for one in models.stream(mixed[:30], beam=3, precision=precision, batch_lines=lines)]
+        for lines in (None, 1)
+    )
+    assert together == apart and len({text for text, _ in together}) > 3

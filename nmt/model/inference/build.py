@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from typing import cast
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -11,13 +11,13 @@ from torch import Tensor, nn
 from nmt.errors import SettingsError
 from nmt.model.inference.captured import CapturedTransformer
 from nmt.model.inference.compiled import CompiledTransformer
+from nmt.model.inference.ensemble import CompiledEnsemble
 from nmt.model.inference.hardware import fastest
 from nmt.model.inference.linear import Arithmetic
 from nmt.model.inference.transformer import FastTransformer
 from nmt.model.seq2seq import Seq2Seq, State, Stepper
-from nmt.model.transformer import Transformer
 
-Form = CompiledTransformer | FastTransformer | CapturedTransformer
+Form = CompiledTransformer | CompiledEnsemble | FastTransformer | CapturedTransformer
 
 
 class Engine:
@@ -33,8 +33,8 @@ class Engine:
     def __call__(self, precision: str) -> Stepper:
         """The form for this precision, "auto" the fastest: the model itself where no form of it is known.
 
-        It then computes in the half precision asked for, else in float32. Raises SettingsError for float16 on a
-        processor.
+        It then computes in float32, on a GPU in the half precision asked for: on a processor that would move a line's
+        score with the padding that its neighbours bring. Raises SettingsError for float16 on a processor.
         """
         arithmetic = self._arithmetic(precision)
         with self.lock:
@@ -49,8 +49,9 @@ class Engine:
     def _make(self, arithmetic: Arithmetic, learning: bool) -> Stepper:
         form = form_of(self.model, self.device, arithmetic, learning)
         if form is not None:
-            return form(cast(Transformer, self.model), arithmetic)
-        return Cast(self.model, arithmetic) if arithmetic in ("bfloat16", "float16") else self.model
+            return form(cast(Any, self.model), arithmetic)
+        half = self.device.type == "cuda" and arithmetic in ("bfloat16", "float16")
+        return Cast(self.model, arithmetic) if half else self.model
 
     def _weights(self) -> list[nn.Parameter]:
         """The model's parameters, looked for again only where one has been replaced: a walk takes a millisecond."""
@@ -83,6 +84,8 @@ def form_of(
         return CapturedTransformer if CapturedTransformer.fits(model) and not learning else None
     if CompiledTransformer.fits(model, arithmetic):
         return CompiledTransformer
+    if CompiledEnsemble.fits(model, arithmetic):
+        return CompiledEnsemble
     return FastTransformer if FastTransformer.fits(model) else None
 
 

@@ -1,7 +1,7 @@
 """The small operations between two matrix products, compiled by numba: one pass over each row, no copies.
 
-R rows · D width · O outputs of a product · H heads · E width of a head · S sentences · L source · N tokens of all
-sentences · T steps · P hypotheses of a sentence · 1 broadcast
+R rows · D width · V vocabulary · O outputs of a product · H heads · E width of a head · S sentences · L source
+N tokens of all sentences · T steps · P hypotheses of a sentence · 1 broadcast
 
 Every row is computed by itself, always in the same order: its result is the same whatever rows stand beside it, to the
 last digit. A row has been read before it is written, so that the scales of what is written may replace those of what
@@ -72,6 +72,15 @@ def inner_product(x_HE, y_HE, h):
     sum_ = _f(0.0)
     for e in range(x_HE.shape[1]):
         sum_ += x_HE[h, e] * y_HE[h, e]
+    return sum_
+
+
+@compiled_sum
+def sum_of_powers(x_N, highest):
+    """Σ exp(x - highest)."""
+    sum_ = _f(0.0)
+    for n in range(x_N.shape[0]):
+        sum_ += power_of_e(x_N[n] - highest)
     return sum_
 
 
@@ -307,3 +316,15 @@ def scale(y_RO, row_R, column_O, bias_O, result_RO):
         y_O, result_O = y_RO[r], result_RO[r]
         for o in range(y_O.shape[0]):
             result_O[o] = read(y_O, row_R, column_O, bias_O, r, o)
+
+
+@compiled
+def add_probabilities(logits_RV, total_RV):
+    """`total_RV` holds logarithms of sums of probabilities, at first -inf: those of the logits' softmax are added."""
+    for r in range(logits_RV.shape[0]):
+        x_V, total_V = logits_RV[r], total_RV[r]
+        highest = greatest(x_V)
+        log_sum = highest + np.log(sum_of_powers(x_V, highest))
+        for v in range(x_V.shape[0]):
+            one, other = x_V[v] - log_sum, total_V[v]
+            total_V[v] = max(one, other) + np.log(_f(1.0) + power_of_e(min(one, other) - max(one, other)))
