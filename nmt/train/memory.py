@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import ctypes
 import resource
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
-from functools import cache
 from pathlib import Path
-from typing import Any
 
 import torch
+
+from nmt.train.thrift import library
 
 PROC, CGROUPS = Path("/proc"), Path("/sys/fs/cgroup")
 
@@ -53,15 +52,9 @@ def give_back() -> None:
     Every batch has shapes of its own, and what they leave between what is still in use is more, after some hundred
     updates, than all that is in use. Only the C library of GNU systems can be asked for it; others do without.
     """
-    trim = getattr(_library(), "malloc_trim", None)
+    trim = getattr(library(), "malloc_trim", None)
     if trim is not None:
         trim(0)
-
-
-@cache
-def _library() -> Any:
-    """The C library that this process runs with."""
-    return ctypes.CDLL(None) if sys.platform == "linux" else None
 
 
 def _bounds() -> Iterator[int]:
