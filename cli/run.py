@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -89,6 +90,7 @@ def perform(
     from nmt.errors import RecipeError
     from nmt.recipe import read
     from nmt.stages.run import choose, follow, plan, run_stages, where
+    from nmt.train.thrift import be_thrifty
 
     recipe = read(file, overrides)
     folder = where(recipe, run_dir)
@@ -107,6 +109,8 @@ def perform(
     if seat is None and processes and processes > 1:
         group.launch(processes, _arguments(file, overrides, folder.path, bounds, force))
         return
+    if any(stage.name == "train" for stage in stages):
+        be_thrifty(os.environ)
     with group.joined(seat, recipe) as ranks:
         if ranks and not ranks.leads:
             show.silence(True)

@@ -23,7 +23,6 @@ from nmt.stages.training import corpora_of, open_shards, report_of
 from nmt.train.resume import check_fixed, told_changes
 from nmt.train.seeds import derive
 from nmt.train.state import State, read_record, resumable
-from nmt.train.thrift import be_thrifty
 
 if TYPE_CHECKING:
     import numpy as np
@@ -43,7 +42,6 @@ def run(recipe: Recipe, run: RunFolder, ranks: Ranks | None = None) -> Iterator[
     its `interrupted` says whether a signal ended it early. Raises what `fit` raises, DataError for damaged shards,
     NmtError for a device that isn't there.
     """
-    be_thrifty()
     import torch
 
     from nmt.stages.settle import settled

@@ -8,8 +8,8 @@ more than all that is in use (docs/experiments.md, memory of whole trainings).
 from __future__ import annotations
 
 import ctypes
-import os
 import sys
+from collections.abc import MutableMapping
 from functools import cache
 from typing import Any
 
@@ -19,15 +19,17 @@ _PREPARED = "128"
 _THRESHOLD = -3  # M_MMAP_THRESHOLD of malloc.h
 
 
-def be_thrifty() -> None:
-    """Called before the first product of a process; huge pages are only asked for where torch is not loaded yet.
+def be_thrifty(environment: MutableMapping[str, str]) -> None:
+    """Of a program that is going to train, before torch is loaded: `environment` is its own, where libraries look.
 
-    What the environment says already is left as it is.
+    What is said there already is left as it is.
     """
-    os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", _PREPARED)
-    os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")  # torch's own: large memory in pages of 2 MiB, as it comes often
+    environment.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", _PREPARED)
+    environment.setdefault(
+        "THP_MEM_ALLOC_ENABLE", "1"
+    )  # torch's own: large memory in pages of 2 MiB, as it comes often
     choose = getattr(library(), "mallopt", None)
-    if choose is not None and "MALLOC_MMAP_THRESHOLD_" not in os.environ:
+    if choose is not None and "MALLOC_MMAP_THRESHOLD_" not in environment:
         choose(_THRESHOLD, _LARGE)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import platform
 
 import pytest
@@ -13,10 +12,10 @@ from nmt.train.thrift import be_thrifty
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only this C library can be told")
-def test_large_memory_goes_back_to_the_system_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "environ", {"ONEDNN_PRIMITIVE_CACHE_CAPACITY": "7"})
-    be_thrifty()
-    assert os.environ["ONEDNN_PRIMITIVE_CACHE_CAPACITY"] == "7"
+def test_large_memory_goes_back_to_the_system_at_once() -> None:
+    environment = {"ONEDNN_PRIMITIVE_CACHE_CAPACITY": "7"}
+    be_thrifty(environment)
+    assert environment["ONEDNN_PRIMITIVE_CACHE_CAPACITY"] == "7"
     device, small = torch.device("cpu"), []
     for _ in range(3):  # left alone, the library would learn from the first round to keep such blocks
         large = []
