@@ -11,6 +11,10 @@ PYTHON ?= $(firstword $(foreach python,python3 python3.13 python3.12 python3.11,
 	$(shell $(python) -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo $(python))))
 PIP_INSTALL_FLAGS ?=
 INSTALL = $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt $(PIP_INSTALL_FLAGS)
+# Puts the checkout itself on Python's path, behind everything else. pip's own hook, which finds cli/ as nmt.cli, comes
+# too late for a folder that only looks like the package: in the parent folder of a checkout, its name is nmt as well.
+ON_PATH = $(VENV)/bin/python -c 'import os, sysconfig; \
+	print(os.getcwd(), file=open(sysconfig.get_path("purelib") + "/nmt-checkout.pth", "w"))'
 NMT := $(VENV)/bin/nmt
 SAMPLE := data/sample-en-de
 RUN := runs/sample
@@ -46,11 +50,13 @@ docs: $(VENV)/.installed-dev
 $(VENV)/.installed: pyproject.toml constraints.txt | $(VENV)/bin/python
 	@echo "installing nmt into $(VENV) (torch is large: this may take minutes) ..."
 	@$(INSTALL) -e .
+	@$(ON_PATH)
 	@touch $@
 
 $(VENV)/.installed-dev: pyproject.toml constraints.txt | $(VENV)/bin/python
 	@echo "installing nmt and the tools of developers into $(VENV) (torch is large: this may take minutes) ..."
 	@$(INSTALL) -e ".[dev]"
+	@$(ON_PATH)
 	@touch $@ $(VENV)/.installed
 
 $(VENV)/bin/python:

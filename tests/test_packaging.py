@@ -100,3 +100,12 @@ def test_the_source_archive_holds_recipes_data_and_tests(copy: Path, tmp_path: P
     }
     assert wanted <= names, wanted - names
     assert not [name for name in names if "__pycache__" in name]
+
+
+def test_the_parent_folder_of_a_checkout_does_not_hide_the_package(copy: Path) -> None:
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", ".venv"], cwd=copy, check=True)
+    make = ["make", "-s", f"PYTHON={sys.executable}", "--eval=path:; $(ON_PATH)", "path"]
+    subprocess.run(make, cwd=copy, check=True)
+    found = [str(copy / ".venv/bin/python"), "-c", "import nmt; print(nmt.__file__)"]
+    said = subprocess.run(found, cwd=copy.parent, check=True, capture_output=True, text=True).stdout
+    assert said == f"{copy / 'nmt' / '__init__.py'}\n"
