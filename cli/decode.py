@@ -27,4 +27,5 @@ def decode(
 
     vocabulary, cleaner = load_side(model, side)
     show.awaits(input_)
-    show.progress(decode_file(vocabulary, cleaner, input_, output, ids=ids, on_bad_bytes=on_bad_bytes))
+    events = decode_file(vocabulary, cleaner, input_, output, ids=ids, on_bad_bytes=on_bad_bytes)
+    show.progress(events, results=output)

@@ -38,7 +38,8 @@ def encode(
 
     vocabulary, cleaner = load_side(model, side)
     show.awaits(input_)
-    show.progress(encode_file(vocabulary, cleaner, input_, output, ids=ids, on_bad_bytes=on_bad_bytes))
+    events = encode_file(vocabulary, cleaner, input_, output, ids=ids, on_bad_bytes=on_bad_bytes)
+    show.progress(events, results=output)
 
 
 def load_side(model: Path, side: str) -> tuple[Vocabulary, Cleaner]:

@@ -70,5 +70,6 @@ def rescore(
             batch_tokens=batch_tokens,
             buffer_lines=buffer,
             precision=precision,
-        )
+        ),
+        results=output,
     )

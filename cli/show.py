@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import logging
 import os
+import shutil
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from nmt.wording import agreeing
-
-if TYPE_CHECKING:
-    from rich.progress import Progress as RichProgress
-    from rich.progress import TaskID
 
 FIRST_LINE, BETWEEN_LINES = 2.0, 10.0  # seconds: plain progress lines come seldom, since they fill log files
 ESCAPES = dict.fromkeys([*range(0x20), *range(0x7F, 0xA0)], "\N{REPLACEMENT CHARACTER}")  # of a terminal
@@ -91,7 +88,12 @@ def _write(text: str) -> None:
     """Text on stderr in any locale; control characters of data never reach the terminal."""
     if sys.stderr is None:  # closed by whoever started us
         return
-    clean = "\n".join(line.translate(ESCAPES) for line in text.split("\n"))
+    lines = [line.translate(ESCAPES) for line in text.split("\n")]
+    if on_terminal():
+        from .screen import folded
+
+        lines = [part for line in lines for part in folded(line, shutil.get_terminal_size().columns)]
+    clean = "\n".join(lines)
     encoding = sys.stderr.encoding or "utf-8"
     try:
         sys.stderr.write(clean.encode(encoding, "backslashreplace").decode(encoding) + "\n")
@@ -100,9 +102,12 @@ def _write(text: str) -> None:
         pass
 
 
-def progress(events: Iterable[object], steps: int | None = None) -> None:
-    """Run through `events` and show them; `steps` is the number of updates that training aims for."""
-    with _view() as view:
+def progress(events: Iterable[object], steps: int | None = None, results: object = "") -> None:
+    """Run through `events` and show them; `steps` is the number of updates that training aims for.
+
+    `results` is where they are written meanwhile: "-" on a terminal has no bar, in whose place they would stand.
+    """
+    with _view(bars=str(results) != "-" or sys.stdout is None or not sys.stdout.isatty()) as view:
         for event in events:
             view.show(event, steps)
 
@@ -126,12 +131,16 @@ class Bar:
 
 
 @contextmanager
-def _view() -> Iterator[View]:
+def _view(bars: bool = True) -> Iterator[View]:
     if _state.quiet:
         yield View()
     elif not on_terminal():
         yield Lines()
+    elif not bars:
+        yield Words()
     else:
+        from .screen import Screen
+
         with Screen() as screen:
             yield screen
 
@@ -144,8 +153,8 @@ class View:
     def line(self, text: str) -> None:
         """A line that stays."""
 
-    def count(self, label: str, done: int, total: int | None, unit: str, detail: str = "") -> None:
-        """A number that moves."""
+    def count(self, label: str, done: int, total: int | None, unit: str, details: Sequence[str] = ()) -> None:
+        """A number that moves; `details` stand in the order of their importance."""
 
     def close(self) -> None:
         """Whatever was counted is done."""
@@ -165,10 +174,10 @@ class View:
                 self.line(f"running {event.stage}: {'; '.join(event.reasons)}")
             case "StageFinished":
                 self.close()
-                self.line(f"{event.stage}: done in {_span(event.seconds)}, in {event.folder}")
+                self.line(f"{event.stage}: done in {span(event.seconds)}, in {event.folder}")
             case "Step":
                 total = getattr(event, "total", None) or steps
-                self.count("train", event.step, total, "updates", _step_detail(event) + self.best)
+                self.count("train", event.step, total, "updates", _details(event, self.best))
             case "Skipped":
                 self.line(f"warning: train: update {event.step:,} is left out: its loss or gradient is not finite")
             case "Halved":
@@ -178,7 +187,7 @@ class View:
                 )
             case "Validation":
                 if event.best and event.bleu is not None:
-                    self.best = f", best BLEU {event.bleu:.2f}"
+                    self.best = f"best BLEU {event.bleu:.2f}"
                 self.line(_validation(event))
             case "Saved":
                 self.line(f"train: saved {event.path}")
@@ -189,17 +198,21 @@ class View:
                 pass
 
 
-class Lines(View):
+class Words(View):
+    """Only what is said."""
+
+    def line(self, text: str) -> None:
+        _write(text)
+
+
+class Lines(Words):
     """Plain lines for logs and pipes: no colors, no carriage returns, and seldom."""
 
     def __init__(self) -> None:
         self.began: dict[str, tuple[float, int]] = {}
         self.due: dict[str, float] = {}
 
-    def line(self, text: str) -> None:
-        _write(text)
-
-    def count(self, label: str, done: int, total: int | None, unit: str, detail: str = "") -> None:
+    def count(self, label: str, done: int, total: int | None, unit: str, details: Sequence[str] = ()) -> None:
         now = time.monotonic()
         if label not in self.began or done < self.began[label][1]:
             self.began[label] = now, done
@@ -210,70 +223,18 @@ class Lines(View):
         start, first = self.began[label]
         rate = (done - first) / max(now - start, 1e-9)
         told = f"{label}: {done:,}" + (f" of {total:,}" if total else "")
-        parts = [f"{told} {agreeing(total or done, unit)}".rstrip(), detail]
-        parts.append(f"{_rate(rate)}/s")
+        parts = [f"{told} {agreeing(total or done, unit)}".rstrip(), *details]
+        parts.append(f"{per_second(rate)}/s")
         if total and rate > 0 and total >= done:
-            parts.append(f"{_span((total - done) / rate)} left")
+            parts.append(f"{span((total - done) / rate)} left")
         _write(", ".join(part for part in parts if part))
 
 
-class Screen(View):
-    """Live bars on a terminal, with rate and time left; lines that stay scroll by above them."""
-
-    def __enter__(self) -> Screen:
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-
-        self.console = Console(stderr=True, highlight=False)  # knows NO_COLOR
-        columns = (
-            TextColumn("{task.description}", markup=False),
-            BarColumn(bar_width=24),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[unit]}", markup=False),
-            TextColumn("{task.fields[rate]}", markup=False),
-            TextColumn("{task.fields[left]}", markup=False),
-            TextColumn("{task.fields[detail]}", markup=False),
-        )
-        self.bars: RichProgress = Progress(*columns, console=self.console, transient=True)
-        self.tasks: dict[str, TaskID] = {}
-        self.began: dict[str, tuple[float, int]] = {}
-        self.bars.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.bars.stop()
-
-    def line(self, text: str) -> None:
-        self.console.print(text.translate(ESCAPES), markup=False, soft_wrap=True)
-
-    def count(self, label: str, done: int, total: int | None, unit: str, detail: str = "") -> None:
-        now = time.monotonic()
-        if label not in self.tasks:
-            self.tasks[label] = self.bars.add_task(
-                label, total=total, unit=unit, rate="", left="", detail="", completed=done
-            )
-            self.began[label] = now, done
-        start, first = self.began[label]
-        speed = (done - first) / (now - start) if now - start > 0.5 else 0.0
-        rate = f"{_rate(speed)}/s" if speed else ""
-        left = f"{_span((total - done) / speed)} left" if speed and total and total > done else ""
-        unit = agreeing(total or done, unit)
-        self.bars.update(self.tasks[label], completed=done, total=total, unit=unit, rate=rate, left=left, detail=detail)
-        if total is not None and done >= total and not detail:
-            self.bars.remove_task(self.tasks.pop(label))
-
-    def close(self) -> None:
-        for task in self.tasks.values():
-            self.bars.remove_task(task)
-        self.tasks.clear()
-
-
-def _step_detail(event: Any) -> str:
-    parts = [f"epoch {event.epoch}", f"loss {event.loss:.3f}"]
-    if getattr(event, "rate", None):
-        parts.append(f"{_rate(event.rate)} tokens/s")
-    parts.append(f"lr {event.learning_rate:.2e}")
-    return ", ".join(parts)
+def _details(event: Any, best: str) -> list[str]:
+    rate = getattr(event, "rate", None)
+    speed = f"{per_second(rate)} tokens/s" if rate else ""
+    parts = f"epoch {event.epoch}", f"loss {event.loss:.3f}", best, speed, f"lr {event.learning_rate:.2e}"
+    return [part for part in parts if part]
 
 
 def _validation(event: Any) -> str:
@@ -289,11 +250,12 @@ def _validation(event: Any) -> str:
     return f"train: update {event.step:,}: validation {', '.join(parts)}"
 
 
-def _rate(rate: float) -> str:
+def per_second(rate: float) -> str:
+    """A rate for people: 0.4, 12, 1,002."""
     return f"{rate:,.0f}" if rate >= 10 else f"{rate:.1f}"
 
 
-def _span(seconds: float) -> str:
+def span(seconds: float) -> str:
     """A length of time for people: 0.4 s, 12 s, 3 min 20 s, 2 h 5 min."""
     if seconds < 10:
         return f"{seconds:.1f} s"

@@ -120,7 +120,8 @@ def translate(
             reorder=choice.reorder(mbr, rescore_by, rescore_weight, translator, given["length_penalty"]),
             resume=kept,
             **settings,
-        )
+        ),
+        results=output,
     )
 
 

@@ -13,7 +13,11 @@ from subprocess import CompletedProcess
 
 import pytest
 import typer
-from nmt.cli import show
+from hypothesis import given
+from hypothesis import strategies as st
+from nmt.cli import screen, show
+from rich.cells import cell_len
+from rich.console import Console
 
 from nmt import __version__
 from nmt.errors import NmtError
@@ -258,6 +262,57 @@ def test_a_terminal_gets_bars_and_no_color_is_respected(color: bool, monkeypatch
     assert ("\x1b[3" in text or "\x1b[9" in text) == color
 
 
+PARTS = ["1,002/1,100 updates", "38 min 35 s left", "epoch 1", "loss 7.595", "1,002 tokens/s", "lr 2.75e-04"]
+
+
+@pytest.mark.parametrize("width", [*range(1, 30), 80, 100, 120, 160])
+def test_a_bar_shows_whole_parts_in_the_order_of_their_importance(width: int) -> None:
+    shown = screen.fitted(PARTS, width).split(", ")
+    assert shown == PARTS[: len(shown)]
+    assert len(", ".join(shown)) <= width or len(shown) == 1
+    assert len(", ".join(PARTS[: len(shown) + 1])) > width or shown == PARTS
+
+
+@pytest.mark.parametrize("width", [80, 100, 120, 160])
+def test_a_bar_is_one_line_of_any_window_with_count_time_left_epoch_and_loss(width: int) -> None:
+    counter = screen.Counter("train", screen.time.monotonic() - 100, 0, 1_002, 101_100, "updates", PARTS[2:])
+    line = screen.drawn(counter, width, Console(width=width, file=io.StringIO()))
+    assert line.cell_len < width
+    assert "1,002/101,100 updates" in line.plain and " left, epoch 1, loss 7.595" in line.plain
+
+
+def test_a_narrower_window_leaves_nothing_of_wider_bars(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal()
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.setattr("sys.stderr", terminal)
+    with screen.Screen() as shown:
+        shown.count("train", 1, 1_000, "updates", PARTS[2:])
+        before, (wide,) = len(terminal.getvalue()), shown.drawn
+        shown.console.width = 40
+        shown.live.refresh()
+        assert terminal.getvalue()[before:].count("\x1b[1A") == (wide - 1) // 40 > 0
+
+
+@given(st.text("ab  -/ä語", max_size=60), st.integers(4, 30))
+def test_lines_on_a_terminal_break_between_words_alone(line: str, width: int) -> None:
+    pieces = list(screen.folded(line, width))
+    assert " ".join(pieces).split() == line.split()
+    assert all(cell_len(piece) <= width or len(piece.split()) == 1 for piece in pieces)
+
+
+@pytest.mark.parametrize(("results", "bars"), [("-", False), ("file", True)])
+def test_where_results_stand_on_the_terminal_there_is_no_bar(
+    results: str, bars: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TERM", "xterm-256color")
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stderr", terminal)
+    monkeypatch.setattr("sys.stdout", terminal)
+    show.progress(EVENTS, results=results)
+    assert ("1/10" in terminal.getvalue()) == bars and "warning: careful" in terminal.getvalue()
+
+
 def test_a_dumb_terminal_gets_plain_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "dumb")
     terminal = Terminal()
@@ -271,7 +326,7 @@ def test_a_dumb_terminal_gets_plain_lines(monkeypatch: pytest.MonkeyPatch) -> No
     [(0.42, "0.4 s"), (12.4, "12 s"), (59.6, "1 min 0 s"), (200, "3 min 20 s"), (7500, "2 h 5 min")],
 )
 def test_spans_read_well(seconds: float, text: str) -> None:
-    assert show._span(seconds) == text
+    assert show.span(seconds) == text
 
 
 def test_completion_offers_commands_and_flags(shell: Shell) -> None:
