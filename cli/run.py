@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,6 +13,7 @@ from . import group, show
 from .options import Overrides, Processes, Quiet, RecipeFile, RunDir
 
 if TYPE_CHECKING:
+    from nmt.recipe import Recipe
     from nmt.stages.stage import RunFolder
 
 
@@ -47,7 +48,12 @@ Force = Annotated[
         "--force", metavar="STAGE", callback=_known, show_default=False, help="Run it though it is fresh; may repeat."
     ),
 ]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Only print which stages would run, and why.")]
+DryRun = Annotated[
+    bool,
+    typer.Option(
+        "--dry-run", help="Only print which stages would run, and why; name files that are missing or do not fit."
+    ),
+]
 
 
 def run(
@@ -101,9 +107,11 @@ def perform(
     left_out = [name for name in force if name not in [stage.name for stage in stages]]
     if left_out:
         raise typer.BadParameter(f"--force {left_out[0]}: that stage is not among those to run")
+    if dry_run or recipe.train.rises_to_the_end():
+        planned = {stage.name: reasons for stage, reasons in plan(recipe, folder, stages, force)}
+        _refuse_rising(recipe, planned)
     if dry_run:
-        for stage, reasons in plan(recipe, folder, stages, force):
-            print(f"{stage.name}: {'; '.join(reasons) or 'nothing to do'}")
+        _tell(file, recipe, folder, planned)
         return
     seat = group.seat(processes)
     if seat is None and processes and processes > 1:
@@ -121,6 +129,32 @@ def perform(
         report(file, folder, str(recipe.languages.source))
     elif stages[-1].name in {"train", "average"}:
         show.say(f"next: nmt translate {folder.path} --input FILE")
+
+
+def _refuse_rising(recipe: Recipe, planned: Mapping[str, Sequence[str]]) -> None:
+    """Raises RecipeError where training would run whose rate never falls: hours for a poor model."""
+    from nmt.errors import RecipeError
+
+    problem = recipe.train.rises_to_the_end()
+    if problem and planned.get("train"):
+        steps = recipe.train.steps or 0
+        fitting = steps // 10 or int(steps > 1)
+        raise RecipeError(problem, f"set the warmup too: --set train.schedule.warmup_steps={fitting}")
+
+
+def _tell(file: Path, recipe: Recipe, folder: RunFolder, planned: Mapping[str, Sequence[str]]) -> None:
+    """What would run, where, and why. Raises RecipeError for problems with the files it would read."""
+    show.say(f"run folder: {folder.path}")
+    for name, reasons in planned.items():
+        print(f"{name}: {'; '.join(reasons) or 'nothing to do'}")
+    if not planned.get("preprocess"):
+        return
+    from nmt.errors import RecipeError
+    from nmt.stages.check import soon_found
+
+    if problems := soon_found(recipe):
+        raise RecipeError("\n".join(problems), f"mend these; nmt recipe check {file} looks for more")
+    show.say(f"nmt recipe check {file}    looks for problems before anything slow starts")
 
 
 def _arguments(

@@ -14,6 +14,7 @@ SETTINGS = f"""\
 steps = 2
 max_source_tokens = {LIMIT}
 max_target_tokens = {LIMIT}
+schedule.kind = "constant"
 
 [model]
 width = 8

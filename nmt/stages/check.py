@@ -41,6 +41,11 @@ def problems(recipe: Recipe, run: RunFolder) -> Iterator[str]:
     yield from _disk(recipe, run)
 
 
+def soon_found(recipe: Recipe) -> list[str]:
+    """Those problems that cost no reading of text: files that are missing or empty, and sides of unequal length."""
+    return list(dict.fromkeys([*_missing(recipe)] or [*_counts(recipe)]))
+
+
 def _files(recipe: Recipe) -> list[tuple[str, Path]]:
     """What stages read. Where downloads go is told by `nmt download`, and they make the files of the sets."""
     found = [(key, value) for key, value in flatten(recipe.data, "data") if isinstance(value, Path)]
@@ -161,9 +166,8 @@ def _limits(recipe: Recipe) -> Iterator[str]:
             yield f"[train] {key} = {value}: the model has [model.position] length = {longest} positions"
         if train.batch_tokens != "auto" and value > train.batch_tokens:
             yield f"[train] {key} = {value}: no such pair fits into batch_tokens = {train.batch_tokens}"
-    warmup = getattr(train.schedule, "warmup_steps", 0)
-    if train.steps is not None and warmup >= train.steps:
-        yield f"[train.schedule] warmup_steps = {warmup}: the rate still rises when steps = {train.steps} end it"
+    if rising := train.rises_to_the_end():
+        yield rising
 
 
 def _frozen(recipe: Recipe) -> Iterator[str]:

@@ -165,7 +165,7 @@ def resume(
     state = store.restore(newest, model, optimizer)
     changes, reordered = told_changes(old, store.settings, is_default)
     if changes:
-        told.append(Caution(f"going on under changed settings: {'; '.join(changes)}"))
+        told.append(Caution(f"{newest}: going on under changed settings: {'; '.join(changes)}"))
     if reordered and state.update:
         state.begin_epoch()
         told.append(Caution(f"the data comes in another order, so epoch {state.epoch + 1} starts from its beginning"))

@@ -282,6 +282,13 @@ class TrainConfig(BatchConfig):
             raise ValueError('optimizer kind "muon" needs whole matrices; with sharding = full, use kind = "adam"')
         return self
 
+    def rises_to_the_end(self) -> str:
+        """What is wrong where training ends before its warmup does, or nothing: it works, but hardly ever well."""
+        warmup = getattr(self.schedule, "warmup_steps", 0)
+        if self.steps is None or warmup < self.steps:
+            return ""
+        return f"[train.schedule] warmup_steps = {warmup}: the rate still rises when steps = {self.steps} end it"
+
     def rules(self, precision: Literal["float32", "bfloat16"] = "float32", seed: int = 1) -> Rules:
         """What an update and the loop go by, in the arithmetic that `precision` was found to mean.
 

@@ -121,3 +121,30 @@ def test_invalid_utf8_names_file_line_and_byte_and_leaves_nothing_half_done(nmt,
     assert "train.aa:3: byte 4 (0xE9) is not valid UTF-8" in ended.err
     assert not list(Path("runs/toy").rglob("train.source")) and not list(Path("runs/toy").rglob("*.partial"))
     assert nmt("preprocess", "toy.toml", "--set", "preprocess.on_bad_bytes=replace").status == 0
+
+
+RISING = ("--set", "train.schedule={kind='linear', warmup_steps=4}")
+
+
+@pytest.mark.parametrize("command", [("run",), ("train",), ("run", "--dry-run")], ids=" ".join)
+def test_a_rate_that_would_never_fall_is_refused_before_anything_runs(nmt, toy: Path, command: tuple[str, ...]) -> None:
+    ended = nmt(*command, "toy.toml", *RISING)
+    assert ended.status == 1 and ended.out == "" and not (toy / "runs").exists()
+    problem, hint = ended.err.splitlines()
+    assert problem in nmt("recipe", "check", "toy.toml", *RISING).err.splitlines()
+    fitting = hint.partition("--set ")[2]
+    assert nmt("recipe", "check", "toy.toml", *RISING, "--set", fitting).status == 0
+    assert nmt("run", "toy.toml", *RISING, "--to", "bpe", "--quiet").status == 0, "no rate matters there"
+
+
+@pytest.mark.parametrize("found", [None, "aa\nbb\n"], ids=["missing", "unequal"])
+def test_a_dry_run_names_the_folder_and_problems_with_files(nmt, toy: Path, found: str | None) -> None:
+    well = nmt("run", "toy.toml", "--dry-run")
+    assert (well.status, well.err.splitlines()[0]) == (0, "run folder: runs/toy")
+    (toy / "train.bb").unlink()
+    if found:
+        (toy / "train.bb").write_text(found)
+    ended = nmt("run", "toy.toml", "--dry-run")
+    assert (ended.status, ended.out) == (1, well.out)
+    (problem,) = [line for line in ended.err.splitlines() if line.startswith("error: ")]
+    assert problem in nmt("recipe", "check", "toy.toml").err.splitlines()

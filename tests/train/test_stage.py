@@ -140,7 +140,8 @@ def test_dropout_may_change_while_a_model_learns_and_the_checkpoints_can_be_aver
     told = [
         event.text for event in trained(folder, "train.steps=16", "model.dropout=0.25") if isinstance(event, Caution)
     ]
-    assert told == ["going on under changed settings: model.dropout 0.1 → 0.25"]
+    assert [text.partition(": ")[2] for text in told] == ["going on under changed settings: model.dropout 0.1 → 0.25"]
+    assert told[0].startswith(str(folder / "run" / "checkpoints")), "recipes of one name share a folder, so it is named"
     list(average.run(recipe(folder, "train.steps=16", "model.dropout=0.25"), RunFolder(folder / "run")))
     assert load_translator(folder / "run" / "model", device="cpu").translate([""]) == [""]
 
