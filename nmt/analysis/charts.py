@@ -10,7 +10,7 @@ from nmt.analysis.markup import Markup, join, tag
 
 WIDTH, HEIGHT = 440, 260
 LEFT, RIGHT, TOP, BOTTOM = 46, 12, 12, 34
-MOST_POINTS = 300
+MOST_POINTS, MOST_MARKS = 300, 60
 DASHES = (None, "7 3", "2 3", "9 3 2 3", "4 2", "1 4")  # lines are told apart without their colours too
 Point = tuple[float, float]
 
@@ -24,6 +24,23 @@ class Series:
     style: int = 0
     faint: bool = False
     """Thin, and without marks."""
+    dashed: bool = True
+    """With its style's dashes, which tell lines apart without their colours."""
+
+    @property
+    def look(self) -> str:
+        """The classes of what is drawn of it."""
+        return f"run{self.style % len(DASHES)}" + (" faint" if self.faint else "")
+
+    @property
+    def dashes(self) -> str | None:
+        """Its pattern of dashes; none is a whole line."""
+        return DASHES[self.style % len(DASHES)] if self.dashed else None
+
+    @property
+    def marked(self) -> bool:
+        """Whether its points are marked."""
+        return not self.faint and len(_finite(self.points)) <= MOST_MARKS
 
 
 def chart(title: str, series: Iterable[Series], x_name: str = "updates") -> Markup:
@@ -89,20 +106,19 @@ def _line(one: Series, points: Sequence[Point], xs: Axis, ys: Axis) -> Markup:
     shown = _thinned(points)
     places = [(xs.place(x, LEFT, WIDTH - RIGHT), ys.place(y, HEIGHT - BOTTOM, TOP)) for x, y in shown]
     path = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
-    look = f"run{one.style % len(DASHES)}" + (" faint" if one.faint else "")
-    parts = [tag("polyline", points=path, class_=look, stroke_dasharray=DASHES[one.style % len(DASHES)])]
-    if not one.faint and len(shown) <= 60:
+    parts = [tag("polyline", points=path, class_=one.look, stroke_dasharray=one.dashes)]
+    if one.marked:
         for (x, y), (px, py) in zip(shown, places, strict=True):
             about = tag("title", f"{one.name}: {y:.4g} at {x:,.0f}")
-            parts.append(tag("circle", about, cx=f"{px:.1f}", cy=f"{py:.1f}", r=3, class_=look))
+            parts.append(tag("circle", about, cx=f"{px:.1f}", cy=f"{py:.1f}", r=3, class_=one.look))
     return join(parts)
 
 
 def _entry(one: Series) -> Markup:
-    dash = DASHES[one.style % len(DASHES)]
-    look = f"run{one.style % len(DASHES)}" + (" faint" if one.faint else "")
-    stroke = tag("line", x1=0, x2=26, y1=5, y2=5, class_=look, stroke_dasharray=dash)
-    return tag("span", tag("svg", stroke, viewBox="0 0 26 10", class_="sample", aria_hidden="true"), one.name)
+    """The line as it is drawn above, with a mark where it has marks, and its name."""
+    stroke = tag("line", x1=0, x2=26, y1=5, y2=5, class_=one.look, stroke_dasharray=one.dashes)
+    mark = tag("circle", cx=13, cy=5, r=3, class_=one.look) if one.marked else Markup()
+    return tag("span", tag("svg", stroke, mark, viewBox="0 0 26 10", class_="sample", aria_hidden="true"), one.name)
 
 
 def _thinned(points: Sequence[Point]) -> list[Point]:

@@ -135,11 +135,12 @@ def _curves(records: Sequence[Record], names: Sequence[str]) -> Markup:
     def label(name: str, i: int) -> str:
         return f"{names[i]}, {name}" if several else name
 
-    losses = [
-        Series(label("training", i), _points(some, "nll" if "nll" in some[0] else "loss"), i, faint=True)
-        for i, some in enumerate(steps)
-        if some
-    ]
+    def training(i: int, some: Sequence[Mapping[str, Any]]) -> Series:
+        """Where runs are compared, a colour is a run's; one run's two losses have one each."""
+        points = _points(some, "nll" if "nll" in some[0] else "loss")
+        return Series(label("training", i), points, i if several else 1, faint=True, dashed=several)
+
+    losses = [training(i, some) for i, some in enumerate(steps) if some]
     losses += [Series(label("validation", i), _points(some, "loss"), i) for i, some in enumerate(checks)]
     charts = [chart("Loss: −log p of a target token, in nats", losses)]
     for key, title in (("bleu", "Validation BLEU"), ("chrf", "Validation chrF")):

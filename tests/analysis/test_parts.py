@@ -98,3 +98,15 @@ def test_a_bucket_is_scored_as_a_set_of_its_own() -> None:
 def test_only_markup_escapes_escaping() -> None:
     assert tag("p", "<a>", Markup("<b></b>"), title='"') == '<p title="&quot;">&lt;a&gt;<b></b></p>'
     assert escape(3) == "3"
+
+
+@pytest.mark.parametrize("faint", [True, False])
+@pytest.mark.parametrize("dashed", [True, False])
+@pytest.mark.parametrize("count", [5, 200])
+def test_a_legend_shows_lines_as_they_are_drawn(faint: bool, dashed: bool, count: int) -> None:
+    html = chart("a", [Series("b", [(float(i), float(i)) for i in range(count)], 1, faint, dashed)])
+    drawing, legend = html.split('<p class="legend">')
+    (line,) = re.findall(r"<polyline[^>]*?( class=[^>]*)>", drawing)
+    (swatch,) = re.findall(r"<line[^>]*?( class=[^>]*)>", legend)
+    assert swatch.rstrip("/") == line.rstrip("/")
+    assert ("<circle" in legend) == ("<circle" in drawing)

@@ -95,6 +95,12 @@ def test_the_worst_translation_comes_first_of_the_worst(html: str) -> None:
     assert "line 2," in worst[: worst.index("</li>")]
 
 
+def test_the_losses_of_one_run_have_a_colour_each(html: str) -> None:
+    figure = next(part for part in html.split("<figure>") if "Loss:" in part)
+    looks = re.findall(r'<polyline [^>]*class="(run\d)', figure)
+    assert len(set(looks)) == len(looks) == 2
+
+
 def test_curves_leave_out_what_is_not_finite(html: str) -> None:
     figure = next(part for part in html.split("<figure>") if "Loss:" in part)
     lines = re.findall(r'<polyline points="([^"]*)"', figure)
