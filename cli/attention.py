@@ -150,6 +150,10 @@ def attention(
     if target is not None and beam is not None:
         raise typer.BadParameter("--beam searches for a translation, and --target gives one; leave one out")
     form = form or _form(output)
+    if form == "png":
+        from nmt.analysis.picture import check_drawable
+
+        check_drawable()
     from nmt.analysis.look import look
     from nmt.analysis.page import Choice
 

@@ -50,6 +50,11 @@ def picture(look: Look, choice: Choice, model: str = "") -> bytes:
     return buffer.getvalue()
 
 
+def check_drawable() -> None:
+    """Raises NmtError when matplotlib is not installed: to be told before a model is loaded."""
+    _matplotlib()
+
+
 def title(look: Look, choice: Choice, model: str) -> str:
     """What a picture is of: kind, model, and the one sentence."""
     of = f" of {model}" if model else ""

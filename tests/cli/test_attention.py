@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -62,6 +63,12 @@ def test_a_picture_is_written_or_the_extra_is_named(nmt, model: Path, here: Path
         assert (here / "a.png").read_bytes().startswith(b"\x89PNG")
     else:
         assert ended.status == 1 and 'hint: pip install "nmt[plots]"' in ended.err
+
+
+def test_a_picture_that_cannot_be_drawn_is_refused_before_a_model_is_read(nmt, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    ended = nmt("attention", "nowhere", "bal", "--output", "a.png")
+    assert ended.status == 1 and 'hint: pip install "nmt[plots]"' in ended.err
 
 
 def test_heads_are_measured_on_a_corpus(nmt, model: Path, here: Path) -> None:
