@@ -18,4 +18,6 @@ def download(recipe: RecipeFile, set_: Overrides = None, quiet: Quiet = False) -
     from nmt.recipe import read
 
     data = read(recipe, set_ or []).data
+    if not data.download:
+        show.say(f"{recipe}: names nothing to download, having no [[data.download]]")
     show.progress(fetch_all([entry.build() for entry in data.download], data.files()))

@@ -6,7 +6,6 @@ import errno
 import importlib
 import io
 import os
-import re
 import signal
 import sys
 from collections.abc import Iterator, MutableMapping
@@ -17,6 +16,7 @@ import typer
 
 from . import show
 from .help import WIDEST, Command, Group
+from .usage import tell
 
 COMMANDS: dict[str, str] = {  # in the order of --help; cli/FILE.py holds a function of that name, or a sub-app `app`
     "run": "run",
@@ -167,7 +167,7 @@ def _guarded(command: Any, arguments: list[str], debug: bool) -> int:
     except Exception as problem:
         if not hasattr(problem, "format_message"):  # the parser's own complaints have it
             raise
-        return _usage(problem)
+        return tell(problem, arguments, COMMANDS)
 
 
 def _status(command: Any, arguments: list[str]) -> int:
@@ -181,32 +181,6 @@ def _status(command: Any, arguments: list[str]) -> int:
     if sys.stdout is not None:
         sys.stdout.flush()
     return status
-
-
-def _usage(problem: Any) -> int:
-    """Wrong usage: what is wrong, and the nearest right name or the help to read."""
-    context = getattr(problem, "ctx", None)
-    path = context.command_path if context is not None else "nmt"
-    message = str(problem.format_message()).strip()
-    if not message or type(problem).__name__ == "NoArgsIsHelpError":
-        print(context.get_help() if context is not None else message, file=sys.stderr)
-        return 2
-    message = re.split(r"\.? (?:Did you mean|\(Possible options:) ", message)[0].removesuffix(".")
-    near = ", ".join(_nearest(problem, message))
-    hint = f"did you mean {near}?" if near else f"{path} --help"
-    show.error(message[:1].lower() + message[1:], hint)
-    return int(problem.exit_code)
-
-
-def _nearest(problem: Any, message: str) -> list[str]:
-    """Options or commands that a wrong name may have meant, the likeliest first."""
-    import difflib
-
-    given = re.search(r"'([^']*)'$|(--?\S+)$", message)
-    names = list(getattr(problem, "possibilities", None) or ())
-    if not names and message.startswith("No such command"):
-        names = list(COMMANDS)
-    return difflib.get_close_matches((given[1] or given[2]) if given else "", names, n=2)
 
 
 def _hand_on() -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -91,6 +92,7 @@ def translate(
     given |= {"length_penalty": length_penalty or lenpen, "form": _form(given)}
     kept = control.kept(given) if resume else None
     given["buffer_lines"] = buffer_lines or (RESUMABLE if resume else None)
+    _check_models(models)
     translator = load_together(models, device, threads)
     asked = {name: given[name] for name in ASKED}
     common = replace(control.asked_of_all(translator, **asked), tag=asked_tag(to, tag))
@@ -123,6 +125,19 @@ def translate(
         ),
         results=output,
     )
+
+
+def _check_models(models: Sequence[Path]) -> None:
+    """Raises ModelError for a file behind MODEL that is no model, but most likely the text to translate."""
+    from nmt.checkpoint.layout import resolve
+    from nmt.errors import ModelError
+
+    for path in models[1:]:
+        if path.is_file():
+            try:
+                resolve(path)
+            except ModelError as problem:
+                raise ModelError(problem.problem, f"text to translate is named by --input {path}") from problem
 
 
 def check_usage(given: Mapping[str, Any]) -> None:

@@ -69,7 +69,7 @@ def read_toml(path: Path) -> tuple[dict[str, Any], str]:
     try:
         text = path.read_bytes().decode("utf-8-sig")
     except OSError as error:
-        raise RecipeError(f"{path}: cannot be read: {error.strerror}", "check the path") from error
+        raise RecipeError(f"{path}: cannot be read: {error.strerror}", _path_hint(path)) from error
     except UnicodeDecodeError as error:
         raise RecipeError(f"{path}: byte {error.start} is not valid UTF-8", "save the recipe as UTF-8") from error
     try:
@@ -79,6 +79,16 @@ def read_toml(path: Path) -> tuple[dict[str, Any], str]:
         place = f"{path}:{match[1]}" if match else str(path)
         what = re.sub(r"\s*\(at .*\)$", "", str(error))
         raise RecipeError(f"{place}: not valid TOML: {what}", _toml_hint(what)) from error
+
+
+def _path_hint(path: Path) -> str:
+    """The file that was meant: a run folder's own recipe, or one beside it that is called almost so."""
+    if path.is_dir():
+        kept = path / "recipe.toml"
+        return f"a recipe is a file: {kept} is one" if kept.is_file() else "a recipe is a file, such as NAME.toml"
+    beside = {other.name: other for other in path.parent.glob("*.toml")} if path.parent.is_dir() else {}
+    near = nearest(path.name, beside)
+    return f"did you mean {beside[near]}?" if near else "check the path"
 
 
 def _toml_hint(problem: str) -> str:

@@ -111,7 +111,7 @@ def check_counts(
     for name, lines in zip(names, references, strict=True):
         if len(lines) != len(hypotheses):
             raise DataError(
-                f"{hypothesis_name} has {count_of(hypotheses)}, {name} has {len(lines)}; they must be equal",
+                f"{hypothesis_name} has {count_of(hypotheses)}, {name} has {len(lines):,}; they must be equal",
                 "translate the whole source again; output line i must belong to source line i",
             )
     if not hypotheses:

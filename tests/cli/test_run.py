@@ -148,3 +148,21 @@ def test_a_dry_run_names_the_folder_and_problems_with_files(nmt, toy: Path, foun
     assert (ended.status, ended.out) == (1, well.out)
     (problem,) = [line for line in ended.err.splitlines() if line.startswith("error: ")]
     assert problem in nmt("recipe", "check", "toy.toml").err.splitlines()
+
+
+def test_a_recipe_that_is_none_is_told_from_what_was_meant(nmt, toy: Path) -> None:
+    assert "hint: did you mean toy.toml?" in nmt("run", "tyo.toml").err
+    (toy / "runs").mkdir()
+    assert "hint: a recipe is a file" in nmt("run", "runs").err
+    (toy / "runs" / "recipe.toml").touch()
+    assert "hint: a recipe is a file: runs/recipe.toml is one" in nmt("run", "runs").err
+
+
+def test_a_recipe_without_downloads_says_so(nmt, toy: Path) -> None:
+    ended = nmt("download", "toy.toml")
+    assert ended.status == 0 and ended.err.startswith("toy.toml: names nothing to download")
+
+
+def test_text_behind_a_model_is_told_from_a_second_model(nmt, toy: Path) -> None:
+    ended = nmt("translate", "runs/toy", "test.aa")
+    assert ended.status == 1 and ended.err.endswith("hint: text to translate is named by --input test.aa\n")

@@ -57,8 +57,8 @@ class Session:
 
     def command(self, line: str) -> Iterator[str]:
         """Do what `line`, its colon taken off, says, and tell it."""
-        name, _, value = line.strip().partition(" ")
-        name, value = name.replace("-", "_").lower(), value.strip()
+        typed, _, value = line.strip().partition(" ")
+        name, value = typed.replace("-", "_").lower(), value.strip()
         if name in {"help", "h", "?"}:
             yield from self._help()
         elif name in {"settings", "set", ""}:
@@ -75,7 +75,7 @@ class Session:
             self.switches[name] = self._truth(name, value) if value else not self.switches[name]
             yield f"{name} {'on' if self.switches[name] else 'off'}"
         else:
-            yield self._setting(name, value)
+            yield self._setting(name, value, typed)
 
     def _count(self, value: str) -> int:
         if not value.isdecimal() or int(value) < 1:
@@ -97,11 +97,11 @@ class Session:
         self.common = replace(self.common, require=both[0], forbid=both[1])
         return f"{name} {', '.join(map(repr, phrases)) or 'nothing'}"
 
-    def _setting(self, name: str, value: str) -> str:
+    def _setting(self, name: str, value: str, typed: str) -> str:
         known = [field for field in ControlConfig.model_fields if field not in SPEED]
         if name not in known:
             near = nearest(name, [*known, "n_best", *TEXTS, *SWITCHES, "settings", "reset", "help", "quit"])
-            raise NmtError(f":{name} is not known", f"did you mean :{near.replace('_', '-')}?" if near else ":help")
+            raise NmtError(f":{typed} is not known", f"did you mean :{near.replace('_', '-')}?" if near else ":help")
         if value in {"default", "-"}:
             self.settings.pop(name, None)
         elif value:
