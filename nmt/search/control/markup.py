@@ -148,8 +148,12 @@ def _spaces(pieces: Sequence[str]) -> Iterator[tuple[bool, bool]]:
 
     One more for the end.
     """
-    before = accumulate((piece[-1:] for piece in pieces), lambda last, new: new or last)
-    after = list(accumulate((piece[:1] for piece in reversed(pieces)), lambda last, new: new or last))[-2::-1]
+
+    def nearer(last: str, new: str) -> str:
+        return new or last
+
+    before = accumulate((piece[-1:] for piece in pieces), nearer)
+    after = list(accumulate((piece[:1] for piece in reversed(pieces)), nearer))[-2::-1]
     for last, first in zip(before, [*after, ""], strict=True):
         yield not last.strip(), not first.strip()
 
