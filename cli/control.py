@@ -207,12 +207,16 @@ def asked_of_all(
     markup: bool,
 ) -> Request:
     """What the options ask of the translation of every line."""
+    from nmt.corpus.lines import is_blank
     from nmt.search.control.glossary import Glossary
     from nmt.search.control.protect import Protector
     from nmt.search.control.request import Request
     from nmt.search.control.shortlist import Lexicon
     from nmt.subwords.ngram import NgramModel
 
+    for name, phrases in (("require", require), ("forbid", forbid)):
+        if blank := [phrase for phrase in phrases or [] if is_blank(phrase)]:
+            raise typer.BadParameter(f"--{name} {blank[0]!r} holds no word")
     kinds = [kind for names in protect or [] for kind in names.split(",")]
     source, target = (
         list(side.names(range(len(side)))) if lm or shortlist else []
@@ -220,8 +224,8 @@ def asked_of_all(
     )
     return Request(
         "",
-        require=tuple(require or ()),
-        forbid=tuple(forbid or ()),
+        require=tuple(phrase.strip() for phrase in require or ()),
+        forbid=tuple(phrase.strip() for phrase in forbid or ()),
         glossary=Glossary.read(glossary) if glossary else None,
         protector=Protector(KINDS if "all" in kinds else kinds, keep or []) if kinds or keep else None,
         lm=NgramModel.read(lm, target) if lm else None,

@@ -130,6 +130,8 @@ def main(argv: list[str] | None = None) -> int:
         return int(command.main(args=arguments, prog_name="nmt", standalone_mode=False) or 0)
     if isinstance(sys.stdout, io.TextIOWrapper):  # results are UTF-8 in any locale, and paths of any bytes can be told
         sys.stdout.reconfigure(encoding="utf-8", errors="surrogateescape", newline="\n")
+    if isinstance(sys.stdin, io.TextIOWrapper):  # a byte that is no text is for whoever reads it to tell
+        sys.stdin.reconfigure(encoding="utf-8", errors="surrogateescape")
     show.silence(False)
     show.listen()
     with _sigterm_unwinds():

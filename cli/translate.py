@@ -89,9 +89,9 @@ def translate(
     from nmt.search.control.config import ControlConfig
     from nmt.search.files import translate_file
 
-    given |= {"length_penalty": length_penalty or lenpen, "form": _form(given)}
+    given |= {"length_penalty": lenpen if length_penalty is None else length_penalty, "form": _form(given)}
     kept = control.kept(given) if resume else None
-    given["buffer_lines"] = buffer_lines or (RESUMABLE if resume else None)
+    given["buffer_lines"] = RESUMABLE if resume and buffer_lines is None else buffer_lines
     _check_models(models)
     translator = load_together(models, device, threads)
     asked = {name: given[name] for name in ASKED}

@@ -10,6 +10,8 @@ class NmtError(Exception):
         super().__init__(problem)
         self.problem = problem
         self.hint = hint
+        if hint:
+            self.add_note(f"hint: {hint}")  # where a program calls us, the traceback tells it
 
 
 class RecipeError(NmtError):

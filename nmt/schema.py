@@ -18,6 +18,8 @@ from nmt.errors import RecipeError
 Location = tuple[str | int, ...]
 EVERY_KEY = "nmt recipe show RECIPE prints every key of a recipe that works, such as what nmt recipe new writes"
 C = TypeVar("C", bound="Config")
+_NO_NUMBER = dict.fromkeys(["int_parsing", "int_type", "int_from_float"], "a whole number is expected")
+_NO_NUMBER |= dict.fromkeys(["float_parsing", "float_type"], "a number is expected")
 
 
 class Config(BaseModel):
@@ -34,7 +36,14 @@ class Config(BaseModel):
         if not isinstance(values, dict):
             return values
         numbers = {n for n, f in cls.model_fields.items() if re.search(r"\b(int|float)\b", str(f.annotation))}
-        return {k: str(v).lower() if k in numbers and isinstance(v, bool) else v for k, v in values.items()}
+        return {k: _Truth(str(v).lower()) if k in numbers and isinstance(v, bool) else v for k, v in values.items()}
+
+
+class _Truth(str):
+    """true or false, told without quotes."""
+
+    def __repr__(self) -> str:
+        return str(self)
 
 
 def parse_count(value: Any) -> Any:
@@ -245,7 +254,7 @@ def _say(config: type[BaseModel], location: Location, item: Any, elsewhere: Mapp
             f"{where} = {given!r} is not one of {expected}",
             f"did you mean {name}?" if name else f"one of {expected}",
         )
-    message = str(item["msg"]).removeprefix("Value error, ")
+    message = _NO_NUMBER.get(kind) or str(item["msg"]).removeprefix("Value error, ")
     message = message[:1].lower() + message[1:]
     if kind in {"model_type", "model_attributes_type", "dict_type"}:
         return (

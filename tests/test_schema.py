@@ -147,3 +147,18 @@ def test_fingerprints_differ_exactly_when_a_field_does() -> None:
 def test_nearest_is_empty_where_nothing_is_near() -> None:
     assert nearest("stpes", ["steps", "rate"]) == "steps"
     assert nearest("qqq", ["steps", "rate"]) == ""
+
+
+class Numbers(Config):
+    whole: int = 1
+    any_: float = 1.0
+
+
+@pytest.mark.parametrize(("value", "shown"), [(True, "true"), ("zwei", "'zwei'"), ("true", "'true'"), (1.5, "1.5")])
+def test_what_is_no_number_is_told_in_our_own_words(value: object, shown: str) -> None:
+    with pytest.raises(RecipeError) as caught:
+        check(Numbers, {"whole": value}, "in:1")
+    assert caught.value.problem == f"in:1: whole = {shown}: a whole number is expected"
+    if not isinstance(value, float):
+        with pytest.raises(RecipeError, match="a number is expected"):
+            check(Numbers, {"any_": value}, "in:1")

@@ -106,7 +106,10 @@ def read_record(line: str, place: str, tally: Counter[str] | None = None) -> tup
     if not isinstance(record, dict) or not isinstance(record.get("source"), str):
         raise DataError(f"{place}: is not an object with a text field source", 'write {"source": "..."} on each line')
     if "\\u" in line:
-        record = _mended(record, tally if tally is not None else Counter())
+        try:
+            record = _mended(record, tally if tally is not None else Counter())
+        except RecursionError as error:
+            raise DataError(f"{place}: is nested too deep", "each line holds one JSON object") from error
     return record["source"], record
 
 

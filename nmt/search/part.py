@@ -97,7 +97,18 @@ class Task:
         self.cautions.append(f"line {self.number + 1}: {text}")
 
     def own_settings(self, settings: ControlConfig) -> ControlConfig:
-        """The settings, with what the line has for itself. Raises NmtError where they do not fit."""
+        """The settings, with what the line has for itself. Raises NmtError where they do not fit.
+
+        Where a minimum and a maximum, one of them the line's own, contradict each other, the maximum holds.
+        """
         if not self.request.settings:
             return settings
-        return check_settings({**settings.model_dump(), **self.request.settings}, f"line {self.number + 1}")
+        place = f"line {self.number + 1}"
+        own = check_settings(self.request.settings, place).model_dump(include=set(self.request.settings))
+        both = {**settings.model_dump(), **own}
+        for least, most in (("min_length", "max_length"), ("min_length_ratio", "max_length_ratio")):
+            if (least in own) != (most in own) and both[most] is not None and both[least] > both[most]:
+                told = f"{least} = {both[least]:g} is more than {most} = {both[most]:g}"
+                self.caution(f"{told}: the maximum holds")
+                both[least] = both[most]
+        return check_settings(both, place)

@@ -77,6 +77,8 @@ class Translator:
         before every line that has none of its own, such as ``<2de>``. Raises
         TypeError for a single string or lines that aren't strings, NmtError for settings that do not fit.
         """
+        if not isinstance(lines, str | bytes):
+            lines = (_no_pause(line) for line in lines)
         return [translation.text for translation in self.stream(lines, tag=tag, **overrides)]
 
     def stream(
@@ -270,6 +272,13 @@ class Translator:
             yield
         finally:
             self.model.train(training) if training else None
+
+
+def _no_pause(line: str | Request) -> str | Request:
+    """The line; None among lines is a pause for `stream` alone."""
+    if line is None:
+        raise TypeError("a line is a string; None is NoneType")
+    return line
 
 
 def _without_end(line: str) -> str:

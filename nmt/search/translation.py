@@ -44,6 +44,8 @@ class Translation:
 
     markup: bool = False
     """Whether the source and its translations hold tags and entities."""
+    tag: str = ""
+    """The tag that was asked for before the source; empty is the model's own choice."""
 
     @property
     def best(self) -> Candidate:

@@ -28,11 +28,13 @@ class Written:
 
     def translation(self, task: Task, n_best: int, penalty: Penalty) -> Translation:
         """The `n_best` best of what was found for all parts of the line, and what is to be known about it."""
-        source = task.request.source
+        source, tag = task.request.source, task.request.tag
         if not task.parts:
             text = task.marked.put_back("", []) if task.marked else ""
             alternatives = (Candidate(text, 0.0, 0.0),)
-            return Translation(task.number, task.original, alternatives, (), tuple(task.cautions), bool(task.marked))
+            return Translation(
+                task.number, task.original, alternatives, (), tuple(task.cautions), bool(task.marked), tag
+            )
         count = min(n_best, *(len(part.hypotheses) for part in task.parts)) if len(task.parts) > 1 else n_best
         ranked = zip(*(part.hypotheses[:count] for part in task.parts), strict=True)
         candidates = [self._candidate(h, penalty) for h in ranked]
@@ -47,7 +49,7 @@ class Written:
             for problem in self._problems(part, count):
                 task.caution(problem)
         told, marked = tuple(task.cautions), task.marked is not None
-        return Translation(task.number, task.original, tuple(candidates), source_tokens, told, marked)
+        return Translation(task.number, task.original, tuple(candidates), source_tokens, told, marked, tag)
 
     def _aligned(self, task: Task, source: Words, rank: int, candidate: Candidate) -> Candidate:
         """The candidate of the hypotheses at `rank`, with its words aligned to the source's."""

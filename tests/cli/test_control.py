@@ -201,6 +201,35 @@ def test_a_jsonl_line_has_its_own_control(nmt: Command, model: Path, translator:
 
 
 @pytest.mark.parametrize(
+    ("options", "control", "told"),
+    [
+        ("--max-length 3", {"min_length": 9}, "min_length = 9 is more than max_length = 3"),
+        ("--min-length 9", {"max_length": "3"}, "min_length = 9 is more than max_length = 3"),
+        ("--max-length-ratio 0.5", {"min_length_ratio": 2}, "min_length_ratio = 2 is more than max_length_ratio = 0.5"),
+    ],
+)
+def test_a_line_s_own_minimum_and_the_maximum_of_all_may_contradict_each_other(
+    nmt: Command, model: Path, tmp_path: Path, options: str, control: dict[str, Any], told: str
+) -> None:
+    rows = [{"source": LINES[0]}, {"source": LINES[0], "control": control}]
+    (tmp_path / "in").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    ended = nmt("translate", model, "--input", tmp_path / "in", "--input-format", "jsonl", *options.split())
+    assert ended.status == 0
+    assert f"warning: line 2: {told}: the maximum holds" in ended.err
+    most = 3 if "ratio" not in options else len(LINES[0]) // 2
+    assert len(json.loads(ended.out.splitlines()[1])["tokens"]) <= most
+
+
+@pytest.mark.parametrize("depth", [300, 600, 3000, 100_000])
+def test_json_that_is_nested_too_deep_is_named_by_its_line(
+    nmt: Command, model: Path, tmp_path: Path, depth: int
+) -> None:
+    (tmp_path / "in").write_text('{"source":"bal \\u0041","x":' + "[" * depth + "]" * depth + "}")
+    ended = nmt("translate", model, "--input", tmp_path / "in", "--input-format", "jsonl")
+    assert ended.status == 0 or f"error: {tmp_path / 'in'}:1: is " in ended.err
+
+
+@pytest.mark.parametrize(
     ("control", "words"),
     [
         (["x"], "not an object"),
@@ -233,6 +262,11 @@ def test_a_bad_control_is_named_before_anything_is_written(
         (["--glossary", "no/file"], 1, "no/file"),
         (["--prefix", "no/file"], 1, "no/file"),
         (["--mbr", "chrf"], 2, "--n-best"),
+        (["--require", ""], 2, "--require ''"),
+        (["--forbid", "bal", "--forbid", " \u3000"], 2, "--forbid"),
+        (["--buffer", "0"], 1, "--buffer 0"),
+        (["--batch-tokens", "0"], 1, "--batch-tokens 0"),
+        (["--length-penalty", ""], 1, "--length-penalty"),
     ],
 )
 def test_unfit_options_leave_stdout_empty(

@@ -9,6 +9,7 @@ import pytest
 from train import tagged
 from train.runs import recipe
 
+import nmt as library
 from nmt.stages.run import choose, run_stages
 from nmt.stages.stage import RunFolder
 
@@ -69,3 +70,15 @@ def test_other_commands_take_them_too(nmt, model: Path, tmp_path: Path) -> None:
     assert nmt("attention", model, "ab cd", "--output", tmp_path / "a.json").status == 1
     assert nmt("attention", model, "ab cd", "--to", "yy", "--output", tmp_path / "a.json").status == 0
     assert json.loads((tmp_path / "a.json").read_text())["source_tokens"][0] == "<2yy>"
+
+
+def test_a_model_that_orders_the_n_best_reads_the_tag_of_each_line(nmt, model: Path, tmp_path: Path) -> None:
+    asked = [{"to": "yy"}, {"tag": "<2xx>"}, {}]
+    (tmp_path / "in").write_text("".join(json.dumps({"source": "ab cd", "control": one}) + "\n" for one in asked))
+    command = ("translate", model, "--input", tmp_path / "in", "--input-format", "jsonl", "--to", "xx", "--n-best", "2")
+    ended = nmt(*command, "--rescore-by", model, "--format", "jsonl", "--scores", "--beam", "2")
+    assert ended.status == 0, ended.err
+    for row, to in zip(map(json.loads, ended.out.splitlines()), ("yy", "xx", "xx"), strict=True):
+        texts = [one["translation"] for one in row["alternatives"]]
+        own = [found.score for found in library.load(model, "cpu").rescore(["ab cd"] * 2, texts, tag=f"<2{to}>")]
+        assert [one["features"]["Rescore0"] for one in row["alternatives"]] == pytest.approx(own, abs=1e-4)

@@ -106,4 +106,4 @@ def check_settings(values: Mapping[str, Any], place: str) -> ControlConfig:
     try:
         return check(ControlConfig, values, place)
     except RecipeError as error:
-        raise SettingsError(error.problem, SETTINGS_HINT if error.hint == EVERY_KEY else error.hint) from error
+        raise SettingsError(error.problem, SETTINGS_HINT if error.hint == EVERY_KEY else error.hint) from None

@@ -33,13 +33,31 @@ class Protector:
         for pattern in patterns:
             try:
                 re.compile(pattern)
-            except re.error as error:
+            except (re.error, OverflowError, RecursionError) as error:
                 raise NmtError(
                     f"the pattern {pattern!r} is no regular expression: {error}", "a backslash takes a sign for itself"
                 ) from error
         chosen = [*patterns, *(pattern for kind, pattern in PATTERNS.items() if kind in kinds)]
-        self._pattern = re.compile("|".join(f"(?:{pattern})" for pattern in chosen) or r"(?!)")
+        # each for itself: joined into one, they would share their flags and the names and numbers of their groups
+        self._patterns = [re.compile(pattern) for pattern in chosen]
 
     def find(self, text: str) -> list[str]:
-        """The protected spans of `text`, from left to right."""
-        return [match[0] for match in self._pattern.finditer(text) if match[0].strip()]
+        """The protected spans of `text`, from left to right; of those that begin together, the first pattern's."""
+        place, spans = 0, []
+        ahead = {number: (-1, -1) for number in range(len(self._patterns))}
+        while ahead:
+            for number in [number for number, (start, _) in ahead.items() if start < place]:
+                found = _next(self._patterns[number], text, place)
+                if found:
+                    ahead[number] = found
+                else:
+                    del ahead[number]
+            if ahead:
+                start, place = ahead[min(ahead, key=lambda number: (ahead[number][0], number))]
+                spans.append(text[start:place])
+        return spans
+
+
+def _next(pattern: re.Pattern[str], text: str, place: int) -> tuple[int, int] | None:
+    """Where the pattern finds something from `place` on; white space alone is nothing to protect."""
+    return next((match.span() for match in pattern.finditer(text, place) if match[0].strip()), None)

@@ -35,7 +35,8 @@ class Rescoring:
         candidates = list(translation.alternatives)
         for number, (model, weight) in enumerate(self.models):
             sources = [read(translation.source)] * len(texts)
-            scored = model.rescore(sources, texts, length_penalty=self.length_penalty)
+            tag = translation.tag if model.source_vocabulary.tags else ""  # a model without tags is asked for none
+            scored = model.rescore(sources, texts, tag=tag, length_penalty=self.length_penalty)
             pairs = zip(candidates, scored, strict=True)
             candidates = [_added(one, f"Rescore{number}", other.score, weight) for one, other in pairs]
         candidates.sort(key=lambda candidate: -candidate.score)

@@ -137,3 +137,27 @@ def test_a_long_line_keeps_its_tags(random_translator: Translator) -> None:
     (found,) = random_translator.stream([Request(line, markup=True)])
     assert "split into" in found.cautions[0]
     assert Counter(tags(found.text)) == Counter(tags(line)) and balanced(found.text)
+
+
+@pytest.mark.parametrize(
+    "form",
+    ["<b>x</b> ", "<b>", "</b>", "<b>x ", "<i></i>x", "<!--", "<?", "<![CDATA[", "<br/>", '<a "', "<p>x</p><br>"],
+)
+def test_thousands_of_tags_come_back_once_each_in_time_about_linear_in_them(form: str) -> None:
+    count = 1000
+    for line in (form * count, form * count + "x" + "</b>" * count):
+        marked = take_out(line)
+        translation = " ".join(["kor"] * count)
+        last = max(len(marked.units) - 1, 0)
+        pairs = [(min(j, last), j) for j in range(count)] if marked.units else []
+        found = marked.put_back(translation, pairs)
+        assert tags(found) == tags(line) if balanced(line) else Counter(tags(found)) == Counter(tags(line))
+
+
+@settings(max_examples=50)
+@given(
+    line=st.lists(st.sampled_from(["<!--", "-->", "<?", "?>", "<![CDATA[", "]]>", "\n", "x", "<b>", " "])).map("".join)
+)
+def test_what_does_not_end_is_text(line: str) -> None:
+    pattern = r"<!--.*?-->|<!\[CDATA\[.*?\]\]>|<\?.*?\?>|<b>"
+    assert sorted(tag for node in take_out(line).nodes for tag in [node.opening]) == sorted(re.findall(pattern, line))

@@ -88,3 +88,26 @@ def test_problems_are_named_with_their_counts() -> None:
         "'{0}' stands there once, in the source twice",
     ]
     assert not Wishes(source="no number", protector=Protector(["number"]))
+
+
+@pytest.mark.parametrize(
+    ("patterns", "text", "spans"),
+    [
+        (["(?i)foo", "bar"], "Foo BAR bar", ["Foo", "bar"]),  # flags are one pattern's own,
+        (["(?P<a>x)", "(?P<a>y)(?P=a)"], "x y yy", ["x", "yy"]),  # and so are names
+        (["(x)", r"(o)\1"], "o oo x", ["oo", "x"]),  # and numbers of groups
+        (["a|b", "bc"], "bc abc", ["b", "a", "b"]),  # of two that begin together, the first
+        (["bc", "abc", r"\d"], "abcbc1", ["abc", "bc", "1"]),  # the leftmost, whatever its rank, and none overlap
+        (["x*", r"\s*", "y"], "yxx xy", ["y", "xx", "x", "y"]),  # nothing, and white space alone, are nothing
+    ],
+)
+def test_each_pattern_finds_what_it_would_alone(patterns: list[str], text: str, spans: list[str]) -> None:
+    assert Protector([], patterns).find(text) == spans
+
+
+@pytest.mark.parametrize("pattern", ["(?P<a", "x(?i)", "a{9999999999999999999}", "(?P=a)(?P<a>x)", r"\1"])
+def test_a_pattern_that_is_none_is_named_whatever_stands_beside_it(pattern: str) -> None:
+    for patterns in ([pattern], ["(?P<a>x)(y)", pattern]):
+        with pytest.raises(NmtError, match="no regular expression") as caught:
+            Protector(["url"], patterns)
+        assert repr(pattern) in caught.value.problem
