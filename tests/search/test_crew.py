@@ -79,7 +79,7 @@ def test_workers_take_one_gpu_each() -> None:
     assert devices(cuda, 3, 4) == [cuda, torch.device("cuda", 1), torch.device("cuda", 2)]
     assert devices(torch.device("cuda", 1), 2, 4) == [torch.device("cuda", 1), torch.device("cuda", 2)]
     assert devices(CPU, 16, 0) == [CPU]
-    with pytest.raises(SettingsError, match="workers = 3: each has a GPU of its own, and this machine has 2$"):
+    with pytest.raises(SettingsError, match="(?m)workers = 3: each has a GPU of its own, and this machine has 2$"):
         devices(cuda, 3, 2)
     with pytest.raises(SettingsError, match="has 2, of which 1 stand before cuda:1"):
         devices(torch.device("cuda", 1), 2, 2)
