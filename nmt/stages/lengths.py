@@ -21,6 +21,8 @@ from nmt.train.seeds import derive
 
 MOST_PAIRS = 20_000
 """That are read of a corpus: the rest is taken to be like them."""
+ENOUGH_PAIRS = 200_000
+"""That batches are made of, the sample repeated: few pairs have few of any one length, and so more padding."""
 PIECES_A_WORD, LETTERS_A_PIECE = 1.3, 4.6
 PIECES_A_WIDE_LETTER = 0.6  # of Chinese and Japanese
 
@@ -69,7 +71,8 @@ def _of_corpus(recipe: Recipe) -> Lengths:
     if not sides[0]:
         raise DataError(f"{recipe.data.train[0].files()[0]}: holds no text", "name the training files")
     source_N, target_N = (np.array(side, dtype=np.int32) for side in sides)
-    return Lengths(source_N, target_N, ((len(source_N), 1.0),), pairs, "corpus")
+    often = min(pairs, ENOUGH_PAIRS) / len(source_N)
+    return Lengths(source_N, target_N, ((len(source_N), often),), pairs, "corpus")
 
 
 def guessed(text: str) -> int:
@@ -84,7 +87,7 @@ def _of_news() -> Lengths:
     generator = np.random.default_rng(1)
     source = np.clip(generator.lognormal(3.13, 0.6, MOST_PAIRS), 1, 255).astype(np.int32)
     target = np.clip(source * generator.normal(1.05, 0.15, MOST_PAIRS), 1, 255).astype(np.int32)
-    return Lengths(source, target, ((MOST_PAIRS, 1.0),), None, "news")
+    return Lengths(source, target, ((MOST_PAIRS, ENOUGH_PAIRS / MOST_PAIRS),), None, "news")
 
 
 @dataclass(frozen=True)
