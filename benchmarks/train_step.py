@@ -24,7 +24,7 @@ import numpy as np
 import torch
 from peers import PEERS
 from record import described, keep
-from utilisation import FORMULA, peak, training_flops
+from utilisation import peak
 
 from nmt.batches.ahead import Update
 from nmt.batches.buckets import BatchOrder
@@ -34,6 +34,7 @@ from nmt.schema import parse_count
 from nmt.train.compiled import compile_layers
 from nmt.train.config import AdamConfig
 from nmt.train.data import Pairs
+from nmt.train.flops import FORMULA, batch_work
 from nmt.train.kernels import attention_kernels
 from nmt.train.loader import Loader
 from nmt.train.room import Room, ran_out
@@ -157,7 +158,7 @@ class Trained:
             if room.limit is not None:
                 raise MemoryError
             tokens.append(outcome.tokens)
-            flops.append(sum(training_flops(self.config, self.vocabulary, batch, data.pad) for batch in batches))
+            flops.append(sum(batch_work(self.config, self.vocabulary, batch, data.pad).all for batch in batches))
             if self.peer:
                 start = time.perf_counter()
                 self.peer([data.load(rows) for rows in updates[place]])

@@ -1,4 +1,4 @@
-"""nmt recipe: write one for one's own files, print one resolved, check one without running it."""
+"""nmt recipe: write one for one's own files, print one resolved, check one or tell its cost without running it."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from typing import Annotated
 import typer
 
 from . import show
+from .estimate import estimate
 from .help import Command, Group
 from .options import Overrides, Quiet, RecipeFile, RunDir
 
 app = typer.Typer(
     cls=Group,
-    help="Write a recipe, print it resolved, or check it.\n\nExample: nmt recipe new --source a.en --target a.de",
+    help="Write a recipe, print it resolved, check it, or tell what it costs.\n\n"
+    "Example: nmt recipe new --source a.en --target a.de",
     rich_markup_mode=None,
     no_args_is_help=True,
 )
@@ -122,3 +124,6 @@ def check(recipe: RecipeFile, set_: Overrides = None, run_dir: RunDir = None, qu
     for text in cautions(resolved):
         show.caution(text)
     show.say(f"{recipe}: no problems; nmt run {recipe}")
+
+
+app.command(cls=Command)(estimate)

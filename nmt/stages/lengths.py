@@ -1,0 +1,140 @@
+"""How many tokens training's sentences have: of a run's shards, else guessed from the corpus, else as in news text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import islice
+from typing import Literal
+
+import numpy as np
+
+from nmt.batches.buckets import BatchOrder
+from nmt.batches.temperature import tempered
+from nmt.errors import DataError
+from nmt.recipe import Recipe
+from nmt.stages.methods import side_limits
+from nmt.stages.stage import RunFolder
+from nmt.stages.training import corpora_of, open_shards
+from nmt.train.data import Pairs
+from nmt.train.fit import updates_of
+from nmt.train.seeds import derive
+
+MOST_PAIRS = 20_000
+"""That are read of a corpus: the rest is taken to be like them."""
+ENOUGH_PAIRS = 200_000
+"""That batches are made of, the sample repeated: few pairs have few of any one length, and so more padding."""
+PIECES_A_WORD, LETTERS_A_PIECE = 1.3, 4.6
+PIECES_A_WIDE_LETTER = 0.6  # of Chinese and Japanese
+
+
+@dataclass(frozen=True)
+class Lengths:
+    """Tokens of pairs, end marks not counted."""
+
+    source: np.ndarray
+    target: np.ndarray
+    corpora: tuple[tuple[int, float], ...]
+    """Consecutive ranges of the pairs, each with its weight."""
+    pairs: float | None
+    """How many an epoch has, of which these are all or a sample; None where nobody knows."""
+    told_by: Literal["shards", "corpus", "news"]
+
+
+def lengths_of(recipe: Recipe, run: RunFolder) -> Lengths:
+    """The best that can be known without preparing anything. Raises DataError for text that cannot be read."""
+    if (run.shards / "train.source").is_file():
+        source, target = (shard.lengths for shard in open_shards(run, "train"))
+        corpora = corpora_of(run, recipe.train.corpus_temperature) or [(len(source), 1.0)]
+        if sum(pairs for pairs, _ in corpora) == len(source):
+            pairs = sum(count * weight for count, weight in corpora)
+            return Lengths(source, target, tuple(corpora), pairs, "shards")
+    if all(path.is_file() for corpus in recipe.data.train for path in corpus.files()):
+        return _of_corpus(recipe)
+    return _of_news()
+
+
+def _of_corpus(recipe: Recipe) -> Lengths:
+    """Of the first pairs of each corpus, more of those that come more often."""
+    corpora = [(corpus.build().count() or 0, corpus.weight) for corpus in recipe.data.train]
+    if recipe.train.corpus_temperature is not None:
+        tags = [corpus.tag or number for number, corpus in enumerate(recipe.data.train)]
+        corpora = tempered(corpora, recipe.train.corpus_temperature, tags)
+    pairs = sum(count * weight for count, weight in corpora)
+    sides: tuple[list[int], list[int]] = [], []
+    for corpus, (count, weight) in zip(recipe.data.train, corpora, strict=True):
+        share = max(1, round(MOST_PAIRS * count * weight / max(pairs, 1)))
+        before = 1 + recipe.preprocess.context_sentences
+        for source, target in islice(corpus.build().pairs("replace"), min(share, count)):
+            if source.strip() and target.strip():
+                sides[0].append(before * (guessed(source) + 1) - 1 + (corpus.tag is not None))
+                sides[1].append(guessed(target))
+    if not sides[0]:
+        raise DataError(f"{recipe.data.train[0].files()[0]}: holds no text", "name the training files")
+    source_N, target_N = (np.array(side, dtype=np.int32) for side in sides)
+    often = min(pairs, ENOUGH_PAIRS) / len(source_N)
+    return Lengths(source_N, target_N, ((len(source_N), often),), pairs, "corpus")
+
+
+def guessed(text: str) -> int:
+    """About how many pieces `text` has in a vocabulary of some thousand pieces or more, within a tenth or so."""
+    wide = sum(letter >= "\u2e80" for letter in text)
+    letters = (len(text) - wide) / LETTERS_A_PIECE + wide * PIECES_A_WIDE_LETTER
+    return max(1, round(max(PIECES_A_WORD * len(text.split()), letters)))
+
+
+def _of_news() -> Lengths:
+    """Random lengths spread as those of news text are: median 23, mean 27 tokens of source."""
+    generator = np.random.default_rng(1)
+    source = np.clip(generator.lognormal(3.13, 0.6, MOST_PAIRS), 1, 255).astype(np.int32)
+    target = np.clip(source * generator.normal(1.05, 0.15, MOST_PAIRS), 1, 255).astype(np.int32)
+    return Lengths(source, target, ((MOST_PAIRS, ENOUGH_PAIRS / MOST_PAIRS),), None, "news")
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """The updates that training makes of some lengths."""
+
+    pairs: Pairs
+    """Of these lengths, with random ids."""
+    source: np.ndarray
+    target: np.ndarray
+    """Tokens of each pair of some batches, end marks counted."""
+    batches: int
+    batches_an_epoch: float | None
+
+
+def drawn(recipe: Recipe, lengths: Lengths, batch_tokens: int, vocabulary: tuple[int, int]) -> Drawn:
+    """The batches of the first epoch, or of its first group. Raises TrainingError where no pair fits."""
+    from nmt.subwords.vocabulary import BOS, EOS, PAD
+
+    max_source, max_target = side_limits(recipe)
+    order = BatchOrder(
+        lengths.source,
+        lengths.target,
+        batch_tokens=batch_tokens,
+        accumulate=recipe.train.accumulate,
+        max_source_tokens=max_source,
+        max_target_tokens=max_target,
+        seed=derive(recipe.seed, "data"),
+        corpora=lengths.corpora,
+    )
+    sides = (Invented(lengths.source, vocabulary[0]), Invented(lengths.target, vocabulary[1]))
+    pairs = Pairs(*sides, order, bos=BOS, eos=EOS, pad=PAD)
+    batches = [rows for update in updates_of(pairs, 0, 0) for rows in update]
+    rows = np.concatenate(batches)
+    own = sum(count * weight for count, weight in lengths.corpora)
+    whole = None if lengths.pairs is None else len(batches) * order.groups * lengths.pairs / own
+    return Drawn(pairs, lengths.source[rows] + 1, lengths.target[rows] + 1, len(batches), whole)
+
+
+class Invented:
+    """Sequences of given lengths, of random ids."""
+
+    def __init__(self, lengths: np.ndarray, vocabulary: int) -> None:
+        self.lengths, self.vocabulary = lengths, vocabulary
+
+    def __getitem__(self, index: int, /) -> np.ndarray:
+        """The same ids every time."""
+        from nmt.subwords.vocabulary import EOS
+
+        return np.random.default_rng(index).integers(EOS + 1, max(self.vocabulary, EOS + 2), int(self.lengths[index]))
