@@ -192,6 +192,9 @@ def _places(folder: RunFolder) -> list[tuple[str, str]]:
         ("scores", folder.scores / "scores.json"),
         ("checkpoints", folder.checkpoints),
         ("journal", folder.journal),
+        ("curves", folder.curves),
+        ("validation", folder.validation),
+        ("tensorboard", folder.tensorboard),
         ("recipe", folder.recipe),
     )
     return [(name, str(path)) for name, path in places if path.exists()]

@@ -15,7 +15,8 @@ def train(
 ) -> None:
     """Train the model that RECIPE describes, going on from its last checkpoint.
 
-    Reads RUN/shards and RUN/bpe (stale stages before it run first); writes RUN/checkpoints and RUN/journal.jsonl.
+    Reads RUN/shards and RUN/bpe (stale stages before it run first); writes RUN/checkpoints, and into RUN journal.jsonl,
+    curves.png and validation/.
     Ctrl-C saves and ends; the same command goes on, also with more steps or another number of processes.
     Under torchrun it joins the processes that were started with it.
 

@@ -17,3 +17,13 @@ def bad_bytes(number: int) -> str:
     """What is told of bytes that were read and are no text."""
     were = counted(number, "byte was", "bytes were")
     return f"{were} not valid UTF-8; U+FFFD stands in {'its' if number == 1 else 'their'} place"
+
+
+def span(seconds: float) -> str:
+    """A time for people: 12 s, 3 min 20 s, 2 h 5 min."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{seconds:.1f} s" if seconds < 10 else f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"

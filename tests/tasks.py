@@ -35,6 +35,7 @@ size = 340
 
 [train]
 device = "cpu"
+curves = false
 threads = 1
 """
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from nmt.analysis.markup import Markup, join, tag
 
@@ -103,7 +104,7 @@ def _frame(xs: Axis, ys: Axis, x_name: str) -> Iterable[Markup]:
 
 
 def _line(one: Series, points: Sequence[Point], xs: Axis, ys: Axis) -> Markup:
-    shown = _thinned(points)
+    shown = thinned(points)
     places = [(xs.place(x, LEFT, WIDTH - RIGHT), ys.place(y, HEIGHT - BOTTOM, TOP)) for x, y in shown]
     path = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
     parts = [tag("polyline", points=path, class_=one.look, stroke_dasharray=one.dashes)]
@@ -121,11 +122,16 @@ def _entry(one: Series) -> Markup:
     return tag("span", tag("svg", stroke, mark, viewBox="0 0 26 10", class_="sample", aria_hidden="true"), one.name)
 
 
-def _thinned(points: Sequence[Point]) -> list[Point]:
+def thinned(points: Sequence[Point]) -> list[Point]:
     """At most MOST_POINTS points: means of as many neighbours as it takes."""
     width = math.ceil(len(points) / MOST_POINTS)
     chunks = (points[i : i + width] for i in range(0, len(points), width))
     return [(chunk[-1][0], sum(y for _, y in chunk) / len(chunk)) for chunk in chunks]
+
+
+def points_of(entries: Sequence[Mapping[str, Any]], key: str) -> list[Point]:
+    """What a journal's entries say of `key`, over updates."""
+    return [(entry["step"], entry[key]) for entry in entries if entry.get(key) is not None and entry.get("step")]
 
 
 def _finite(points: Sequence[Point]) -> list[Point]:

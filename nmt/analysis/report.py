@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from nmt import __version__
-from nmt.analysis.charts import Point, Series, chart
+from nmt.analysis.charts import Series, chart, points_of
 from nmt.analysis.chosen import Sights
 from nmt.analysis.examples import examples
 from nmt.analysis.markup import Markup, asset, details, escape, fill, join, section, table, tag
@@ -14,7 +14,7 @@ from nmt.analysis.record import STAGES, Record
 from nmt.analysis.scores import scores
 from nmt.analysis.sights import sights
 from nmt.analysis.sizes import sizes
-from nmt.wording import counted
+from nmt.wording import counted, span
 
 UNTOLD = ("name", "data.download")  # settings that change no result
 
@@ -137,16 +137,16 @@ def _curves(records: Sequence[Record], names: Sequence[str]) -> Markup:
 
     def training(i: int, some: Sequence[Mapping[str, Any]]) -> Series:
         """Where runs are compared, a colour is a run's; one run's two losses have one each."""
-        points = _points(some, "nll" if "nll" in some[0] else "loss")
+        points = points_of(some, "nll" if "nll" in some[0] else "loss")
         return Series(label("training", i), points, i if several else 1, faint=True, dashed=several)
 
     losses = [training(i, some) for i, some in enumerate(steps) if some]
-    losses += [Series(label("validation", i), _points(some, "loss"), i) for i, some in enumerate(checks)]
+    losses += [Series(label("validation", i), points_of(some, "loss"), i) for i, some in enumerate(checks)]
     charts = [chart("Loss: −log p of a target token, in nats", losses)]
     for key, title in (("bleu", "Validation BLEU"), ("chrf", "Validation chrF")):
-        charts.append(chart(title, [Series(label(title, i), _points(some, key), i) for i, some in enumerate(checks)]))
+        charts.append(chart(title, [Series(label(title, i), points_of(some, key), i) for i, some in enumerate(checks)]))
     for key, title in (("learning_rate", "Learning rate"), ("rate", "Target tokens a second")):
-        lines = [Series(label(title.lower(), i), _points(some, key), i, faint=True) for i, some in enumerate(steps)]
+        lines = [Series(label(title.lower(), i), points_of(some, key), i, faint=True) for i, some in enumerate(steps)]
         charts.append(chart(title, lines))
     shown = [one for one in charts if one]
     counted = [_counted(record, name) for record, name in zip(records, names, strict=True)]
@@ -163,10 +163,6 @@ def _counted(record: Record, name: str) -> Markup:
     pairs = counted(record.preprocess["kept"], "pair")
     text = f"{name}: trained on {pairs}; validated on {valid['kept']:,}, {translated}."
     return tag("p", text, class_="soft")
-
-
-def _points(events: Sequence[Mapping[str, Any]], key: str) -> list[Point]:
-    return [(event["step"], event[key]) for event in events if event.get(key) is not None and event.get("step")]
 
 
 def _validations(records: Sequence[Record], names: Sequence[str]) -> Iterator[Markup]:
@@ -250,13 +246,3 @@ def _environment(record: Record) -> Markup:
             facts = [(str(key), _setting(value)) for key, value in flatten(environment)]
             told.append(details(f"Machine and versions of {stage}", table(["", ""], facts)))
     return join(told)
-
-
-def span(seconds: float) -> str:
-    """A time for people: 12 s, 3 min 20 s, 2 h 5 min."""
-    whole = round(seconds)
-    if whole < 60:
-        return f"{seconds:.1f} s" if seconds < 10 else f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60} s"
-    return f"{whole // 3600} h {whole % 3600 // 60} min"

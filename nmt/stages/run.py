@@ -171,7 +171,7 @@ def _check(stages: Sequence[Stage], recipe: Recipe, run: RunFolder, force: Colle
 
 
 def _set_aside(run: RunFolder) -> Iterator[Event]:
-    """Make way for training from the start: the old checkpoints and their journal move to checkpoints.previous.
+    """Make way for training from the start: the old checkpoints and what was told of them go to checkpoints.previous.
 
     Or to checkpoints.previous-2 and so on, for nothing trained is ever removed.
     """
@@ -180,8 +180,9 @@ def _set_aside(run: RunFolder) -> Iterator[Event]:
     names = (f"checkpoints.previous-{number}" for number in count(2))
     previous = next(path for name in chain(["checkpoints.previous"], names) if not (path := run.path / name).exists())
     run.checkpoints.rename(previous)
-    if run.journal.exists():
-        run.journal.rename(previous / run.journal.name)
+    for told in (run.journal, run.curves, run.validation, run.tensorboard):
+        if told.exists():
+            told.rename(previous / told.name)
     yield Notice(f"train: the old checkpoints are now in {previous}")
 
 

@@ -16,6 +16,7 @@ from nmt.recipe import Recipe
 
 MANIFEST = "manifest.json"
 PARENT = "train.start_from"
+TOLD = ("valid_examples", "curves", "tensorboard")  # keys of [train] that shape what is told of it, no result
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,21 @@ class RunFolder:
     def journal(self) -> Path:
         """Every event of training, one JSON object a line."""
         return self.path / "journal.jsonl"
+
+    @property
+    def curves(self) -> Path:
+        """Learning curves as a picture."""
+        return self.path / "curves.png"
+
+    @property
+    def validation(self) -> Path:
+        """Translations of the first validation sentences, a table for each validation."""
+        return self.path / "validation"
+
+    @property
+    def tensorboard(self) -> Path:
+        """What the journal says, for TensorBoard."""
+        return self.path / "tensorboard"
 
     @property
     def preprocess(self) -> Path:
@@ -137,7 +153,7 @@ STAGES = {
             ("model", "train", "seed", "languages", "preprocess.normalization", "preprocess.moses"),
             "bpe",
             ("checkpoints",),
-            ignores=("model.preset", "train.device", "train.compile", "train.threads"),
+            ignores=("model.preset", *(f"train.{key}" for key in ("device", "compile", "threads", *TOLD))),
             resumes=True,
             joint=True,
             with_context=("preprocess.context_sentences",),

@@ -18,7 +18,7 @@ from nmt.stages.bpe import vocabulary_files
 from nmt.stages.methods import aligned, sampled, side_limits
 from nmt.stages.outset import fresh_model, placed, told_of_data
 from nmt.stages.parent import check_parent, parent_of, told_of_parent
-from nmt.stages.stage import RunFolder
+from nmt.stages.stage import TOLD, RunFolder
 from nmt.stages.training import corpora_of, open_shards, report_of
 from nmt.train.resume import check_fixed, told_changes
 from nmt.train.seeds import derive
@@ -44,6 +44,7 @@ def run(recipe: Recipe, run: RunFolder, ranks: Ranks | None = None) -> Iterator[
     """
     import torch
 
+    from nmt.stages.recorded import recorded
     from nmt.stages.settle import settled
     from nmt.stages.validation import validator
     from nmt.subwords.vocabulary import Vocabulary
@@ -101,40 +102,21 @@ def run(recipe: Recipe, run: RunFolder, ranks: Ranks | None = None) -> Iterator[
             ranks=ranks,
             ema=ema,
         )
-        yield from _recorded(events, run, (state.step, state.validated), ranks, device.type == "cpu")
-
-
-def _recorded(
-    events: Iterator[Event], run: RunFolder, done: tuple[int, int], ranks: Ranks, on_processor: bool
-) -> Iterator[Event]:
-    """`events`, which the first process writes into the journal behind what was `done` and validated there."""
-    import torch
-
-    from nmt.train.crowd import Crowd, usable
-    from nmt.train.events import Step, Stopped
-    from nmt.train.journal import Journal
-
-    journal = Journal(run.journal)
-    if ranks.leads:
-        journal.rewind(*done)
-    crowd = Crowd(usable(torch.get_num_threads())) if ranks.leads and on_processor else None
-    for event in events:
-        if ranks.leads:
-            journal.write(event)
-        if isinstance(event, Stopped):
-            ranks.part()
-        yield event
-        if crowd and isinstance(event, Step) and (told := crowd.after_update()):
-            yield Notice(told)
+        yield from recorded(events, recipe, run, state, measure, ranks, device.type == "cpu")
 
 
 def check(recipe: Recipe, run: RunFolder) -> None:
     """Raises TrainingError when the newest checkpoint there was trained for something else than `recipe` describes.
 
+    TrainingError, too, when TensorBoard's package is missing that the recipe asks for,
     RecipeError when the model to start from does not fit it, DataError when the alignments are missing.
     Vocabulary and data are compared later, when the stages ahead have made them.
     """
     check_parent(recipe, run)
+    if recipe.train.tensorboard:
+        from nmt.train.board import check_tensorboard
+
+        check_tensorboard()
     guide = recipe.train.guided_alignment
     if guide and not guide.path.is_file():
         raise DataError(
@@ -240,8 +222,8 @@ def describe(recipe: Recipe, run: RunFolder, files: dict[str, Path], sizes: tupl
 def _untold(recipe: Recipe) -> dict[str, Any]:
     """What of the recipe a fingerprint leaves out: keys of later versions too, where they change nothing."""
     later: dict[str, Any] = {} if recipe.preprocess.context_sentences else {"preprocess": {"context_sentences"}}
-    later |= {} if recipe.train.compile else {"train": {"compile"}}
-    return {"name": True, "data": True, **later}
+    unset = set() if recipe.train.compile else {"compile"}
+    return {"name": True, "data": True, **later, "train": {*unset, *TOLD}}
 
 
 def compared_settings(recipe: Recipe, run: RunFolder, description: Description, order: BatchOrder) -> dict[str, Any]:
@@ -257,7 +239,7 @@ def compared_settings(recipe: Recipe, run: RunFolder, description: Description, 
             **({} if order.whole else {"groups": order.groups}),
             "corpora": [[count, weight] for count, weight in corpora_of(run, recipe.train.corpus_temperature)],
             "model": {key: value for key, value in model.items() if key not in shape},
-            "train": recipe.train.model_dump(mode="json", exclude={"start_from"}),  # its weights are fixed
+            "train": recipe.train.model_dump(mode="json", exclude={"start_from", *TOLD}),  # the parent is fixed
         },
     }
 

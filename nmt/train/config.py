@@ -231,6 +231,12 @@ class TrainConfig(BatchConfig):
     """Beam of validation translations."""
     valid_lines: Count | None = Field(None, ge=1)
     """Translate only the first so many validation lines; the loss is always that of all."""
+    valid_examples: Count = Field(20, ge=0)
+    """Validation translations that each validation writes into RUN/validation, beside source and reference."""
+    curves: bool = True
+    """Draw RUN/curves.png while training, where matplotlib is installed."""
+    tensorboard: bool = False
+    """Write what the journal says into RUN/tensorboard too; needs the package tensorboard."""
     max_bad_steps: int = Field(20, ge=1)
     """Updates in a row with a non-finite loss or gradient (each one skipped and counted) before training stops."""
     start_from: Path | None = None

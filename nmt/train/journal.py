@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -26,24 +26,24 @@ class Journal:
         self.steps_a_line = steps_a_line
         self._steps: list[Step] = []
 
-    def write(self, event: Event) -> None:
-        """Take in an event, in the order in which they happen."""
+    def write(self, event: Event) -> list[dict[str, Any]]:
+        """Take in an event, in the order in which they happen. Returns the entries that were written for it."""
         if type(event).__name__.lower() not in NAMES:
-            return
+            return []
         if isinstance(event, Step):
             self._steps.append(event)
-            if event.step % self.steps_a_line == 0:
-                self.flush()
-            return
-        self.flush()
+            return self.flush() if event.step % self.steps_a_line == 0 else []
+        waiting = self.flush()
         told = {name: value for name, value in asdict(event).items() if value != {}}
-        self._append({"event": type(event).__name__.lower(), **told})
+        return [*waiting, self._append({"event": type(event).__name__.lower(), **told})]
 
-    def flush(self) -> None:
-        """Write the steps that wait for their line to be full."""
-        if self._steps:
-            self._append({"event": "step", **summed(self._steps)})
-            self._steps = []
+    def flush(self) -> list[dict[str, Any]]:
+        """Write the steps that wait for their line to be full. Returns their entry, if there is one."""
+        if not self._steps:
+            return []
+        entry = self._append({"event": "step", **summed(self._steps)})
+        self._steps = []
+        return [entry]
 
     def rewind(self, step: int, validated: int) -> int:
         """Take out what was written of updates after `step` and of validations after `validated`: they are made again.
@@ -59,11 +59,12 @@ class Journal:
             write_text_whole(self.path, "".join(line + "\n" for line in kept))
         return gone
 
-    def _append(self, data: dict[str, Any]) -> None:
+    def _append(self, data: dict[str, Any]) -> dict[str, Any]:
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        line = json.dumps({"time": datetime.now(UTC).isoformat(timespec="milliseconds"), **_plain(data)})
+        entry = {"time": datetime.now(UTC).isoformat(timespec="milliseconds"), **_plain(data)}
         with self.path.open("a", encoding="utf-8", newline="\n") as stream:
-            stream.write(line + "\n")
+            stream.write(json.dumps(entry) + "\n")
+        return entry
 
 
 def read_journal(path: Path) -> Iterator[dict[str, Any]]:
@@ -75,6 +76,26 @@ def read_journal(path: Path) -> Iterator[dict[str, Any]]:
             continue
         if isinstance(data, dict):
             yield data
+
+
+def made_once(entries: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The steps and validations of `entries`, in order, as they were made last.
+
+    Training that goes on takes out of its journal what it makes again. Where an attempt couldn't, as in journals that
+    were put together, later updates and validations stand for earlier ones of the same number, and of later numbers.
+    """
+    kept: list[Mapping[str, Any]] = []
+    for entry in entries:
+        if entry.get("event") not in ("step", "validation") or not entry.get("step"):
+            continue
+        updates = entry["event"] == "step"
+        first = entry["step"] - (entry.get("steps") or 1) + 1 if updates else entry["step"]
+        end = len(kept)
+        while end and kept[end - 1]["step"] >= first:
+            end -= 1
+        kept[end:] = [] if updates else [one for one in kept[end:] if one["event"] == "step"]
+        kept.append(entry)
+    return kept
 
 
 def summed(steps: list[Step]) -> dict[str, Any]:

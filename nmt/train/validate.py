@@ -86,6 +86,8 @@ class Validator:
         self.precision = precision
         self.ranks = ranks
         self.ema = ema
+        self.translations: dict[str, list[str]] = {}
+        """What the sets' sources were last translated as, by the sets' names."""
 
     def __call__(self) -> Scores:
         shown = self.ema.shown() if self.ema else nullcontext()
@@ -102,7 +104,7 @@ class Validator:
         """The values of the set's metrics; none where it is empty."""
         if not held.sources or not held.metrics:
             return {}
-        hypotheses = dealt(held.sources, self._translate, self.ranks)
+        hypotheses = self.translations[held.name] = dealt(held.sources, self._translate, self.ranks)
         return self.ranks.first(
             lambda: {name: metric.score(hypotheses, [held.references]).value for name, metric in held.metrics.items()}
         )

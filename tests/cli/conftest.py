@@ -44,6 +44,7 @@ attention.heads = 2
 
 [train]
 steps = 4
+curves = false
 batch_tokens = 256
 threads = 1
 device = "cpu"

@@ -18,7 +18,7 @@ def test_one_command_leads_from_raw_text_to_a_table_of_scores_and_back_to_transl
     assert [row[:2] for row in rows[:3]] == [["test", "BLEU"], ["test", "chrF2"], ["test", "TER"]]
     assert all("version:" in row[3] for row in rows[:3])
     places = {row[0]: Path(row[1]) for row in rows[4:]}
-    assert set(places) == {"model", "translations", "scores", "checkpoints", "journal", "recipe"}
+    assert set(places) == {"model", "translations", "scores", "checkpoints", "journal", "validation", "recipe"}
     assert all(path.exists() for path in places.values())
     for stage in STAGES:
         assert f"{stage}: has not run yet" in ended.err and f"{stage}: done in " in ended.err
@@ -74,7 +74,7 @@ def test_mistakes_in_the_recipe_stop_before_anything_is_written(nmt, toy: Path) 
     ended = nmt("train", "toy.toml", "--set", "model.widht=3")
     assert ended.status == 1 and ended.out == ""
     assert "--set model.widht: [model] widht is not a known key (did you mean width?)" in ended.err
-    assert "toy.toml:46: [train] extra is not a known key" in ended.err
+    assert "toy.toml:47: [train] extra is not a known key" in ended.err
     assert not (toy / "runs").exists()
 
 

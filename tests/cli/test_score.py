@@ -231,6 +231,7 @@ source = "hyp"
 target = "r1"
 [train]
 steps = 1
+curves = false
 """,
         encoding="utf-8",
     )

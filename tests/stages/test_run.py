@@ -44,6 +44,7 @@ decoder_layers = 1
 attention.heads = 2
 [train]
 steps = 4
+curves = false
 batch_tokens = 256
 threads = 1
 device = "cpu"
@@ -261,6 +262,7 @@ def test_forcing_train_sets_the_old_checkpoints_aside(toy: Path) -> None:
     assert ran(toy, ["model.width=16"], force=["train"], last="train") == ["train"]
     kept = contents(toy / "run" / "checkpoints.previous")
     assert kept.pop("journal.jsonl")
+    assert kept.pop("validation/step-00000004.tsv")
     assert kept == old
     assert (run_folder(toy).checkpoints / "last.json").exists()
 

@@ -44,6 +44,7 @@ source = "source"
 target = ["reference", "reference2"]
 [train]
 steps = 1
+curves = false
 [score]
 metrics = [{ kind = "bleu" }, { kind = "chrf", word_order = 2 }]
 """

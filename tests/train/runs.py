@@ -34,6 +34,7 @@ steps = 12
 device = "cpu"
 validate_every = 5
 save_every = 4
+curves = false
 schedule = { kind = "constant", peak = 3e-3 }
 [average]
 count = 2

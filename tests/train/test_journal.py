@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from nmt.train.events import Saved, Skipped, Step, Stopped, Validation
-from nmt.train.journal import Journal, read_journal
+from nmt.train.journal import Journal, made_once, read_journal
 
 
 def step(number: int, loss: float = 2.0, tokens: int = 10) -> Step:
@@ -47,6 +47,26 @@ def test_going_back_takes_out_what_is_made_again(tmp_path: Path) -> None:
     assert Journal(path).rewind(2, validated=0) == 1
     assert [line["event"] for line in read_journal(path)] == ["step", "step", "saved", "other"]
     assert path.read_text().endswith("\n")
+
+
+def test_what_was_made_again_counts_once_as_it_was_made_last() -> None:
+    def made(first: int, attempt: int, last: int = 60) -> list[dict[str, object]]:
+        steps = [{"event": "step", "step": i, "steps": 10, "attempt": attempt} for i in range(first + 10, last + 1, 10)]
+        checks = [{"event": "validation", "step": i, "attempt": attempt} for i in range(first + 20, last + 1, 20)]
+        return sorted([*steps, *checks, {"event": "saved", "step": last}], key=lambda entry: entry["step"])
+
+    def told(entries: list[dict[str, object]]) -> list[tuple[object, ...]]:
+        return [(one["event"], one["step"], one["attempt"]) for one in made_once(entries)]
+
+    once = told(made(0, 1))
+    assert once == [entry for entry in told(made(0, 1) + made(0, 1))] and len(once) == 9
+    again = told(made(0, 1) + made(20, 2) + made(40, 3))
+    assert [entry[:2] for entry in again] == [entry[:2] for entry in once]
+    assert [attempt for *_, attempt in again] == [1] * 3 + [2] * 3 + [3] * 3
+    assert told([*made(0, 1, 20), {"event": "validation", "step": 20, "attempt": 2}])[-2:] == [
+        ("step", 20, 1),
+        ("validation", 20, 2),
+    ]
 
 
 def test_there_may_be_no_journal_yet(tmp_path: Path) -> None:

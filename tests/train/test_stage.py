@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -111,6 +113,43 @@ def test_a_signal_saves_and_ends_and_the_same_call_goes_on(number: int, folder: 
     shutil.rmtree(unbroken / "run" / "checkpoints")
     trained(unbroken)
     assert contents(folder) == contents(unbroken)
+
+
+def test_a_training_leaves_what_people_read_and_says_in_one_line_how_it_went(folder: Path) -> None:
+    pytest.importorskip("matplotlib")
+    board = find_spec("tensorboard") is not None
+    changes = ("train.curves=true", "train.valid_examples=4", f"train.tensorboard={str(board).lower()}")
+    trained(folder, "train.steps=7")
+    run = folder / "run"
+    (run / "validation" / "step-00000099.tsv").touch()  # of an attempt that was lost
+    *told, line, places, stopped = trained(folder, *changes)
+    assert not any(isinstance(event, Caution) for event in told)  # none of these keys changes a training
+    assert isinstance(line, Notice) and isinstance(places, Notice) and isinstance(stopped, Stopped)
+    assert re.fullmatch(
+        r"train: 12 updates in .+, [0-9,]+ tokens/s, best BLEU [0-9.]+ at update \d+, "
+        rf"model in {run}/checkpoints/step-000000\d\d",
+        line.text,
+    )
+    lie = [run / "curves.png", run / "validation" / "step-00000012.tsv", *([run / "tensorboard"] if board else [])]
+    assert all(str(path) in places.text and path.exists() for path in lie)
+    tables = sorted(path.name for path in (run / "validation").iterdir())
+    assert tables == [f"step-000000{step}.tsv" for step in ("05", "07", "10", "12")]
+    head, *rows = [line.split("\t") for line in lie[1].read_text().split("\n")[:-1]]
+    translator = load_translator(pointed(run / "checkpoints", LAST), device="cpu")
+    sources, references = ((folder / f"valid.{side}").read_text().splitlines()[:4] for side in ("en", "de"))
+    assert head == ["source", "reference", "translation"]
+    assert rows == [list(row) for row in zip(sources, references, translator.translate(sources, beam=1), strict=True)]
+
+
+def test_records_that_cannot_be_written_are_told_once_and_training_goes_on(folder: Path) -> None:
+    changes = [f"train.tensorboard={str(find_spec('tensorboard') is not None).lower()}"]
+    for name in ("validation", "tensorboard"):  # where folders are to be
+        (folder / "run" / name).touch()
+    events = trained(folder, *changes)
+    told = [event.text for event in events if isinstance(event, Caution)]
+    assert len(told) == 1 + changes[0].endswith("true")
+    assert any("validation translations are not written" in text for text in told)
+    assert isinstance(events[-1], Stopped) and events[-1].step == 12
 
 
 def test_more_steps_go_on_and_less_do_nothing(folder: Path) -> None:
