@@ -12,7 +12,7 @@ from torch import Tensor
 
 from nmt.checkpoint import layout
 from nmt.checkpoint.layout import Description
-from nmt.checkpoint.load import load_weights, put_weights
+from nmt.checkpoint.load import check_checkpoint, load_weights, put_weights
 from nmt.checkpoint.save import clean, point, prune, save_checkpoint
 from nmt.checkpoint.tensors import read_tensors, weights, whole
 from nmt.errors import ModelError, TrainingError
@@ -112,7 +112,11 @@ class Store:
         return leftovers
 
     def restore(self, path: Path, model: Seq2Seq, optimizer: torch.optim.Optimizer) -> State:
-        """Put weights, moments and random numbers back as they were at `path`. Raises ModelError."""
+        """Put weights, moments and random numbers back as they were at `path`.
+
+        Raises ModelError, before anything is changed where a file is not as it was saved.
+        """
+        check_checkpoint(path)
         load_weights(model, path / layout.WEIGHTS)
         if self.ema:
             self.ema.begin()
