@@ -13,11 +13,12 @@ from pydantic import BaseModel, Field, model_validator
 from nmt.corpus.config import DataConfig, LanguagesConfig, PreprocessConfig
 from nmt.errors import RecipeError
 from nmt.model.config import ModelConfig, TransformerConfig
-from nmt.schema import EVERY_KEY, Config, Location, check, read_toml
+from nmt.schema import EVERY_KEY, Config, Location, Unfit, check, read_toml
 from nmt.score.config import ScoreConfig
 from nmt.search.config import SearchConfig
 from nmt.subwords.config import SubwordConfig
 from nmt.train.config import AverageConfig, TrainConfig
+from nmt.wording import counted
 
 ELSEWHERE = {  # what other toolkits call some keys
     "learning_rate": "peak in [train.schedule]",
@@ -79,10 +80,16 @@ class Recipe(Config):
         guide = self.train.guided_alignment
         if guide and (guide.layer or 1) > self.model.decoder_layers:
             layers = self.model.decoder_layers
-            raise ValueError(f"[train.guided_alignment] layer = {guide.layer}: the decoder has {layers} layers")
+            raise Unfit(
+                f"[train.guided_alignment] layer = {guide.layer}: the decoder has {counted(layers, 'layer')}",
+                f"name one up to {layers}, or none for the last but one",
+            )
         if guide and (guide.head or 1) > self.model.attention.heads:
             heads = self.model.attention.heads
-            raise ValueError(f"[train.guided_alignment] head = {guide.head}: a layer has {heads} heads")
+            raise Unfit(
+                f"[train.guided_alignment] head = {guide.head}: a layer has {counted(heads, 'head')}",
+                f"name one up to {heads}, or none for the mean of all",
+            )
         return self
 
 

@@ -22,6 +22,14 @@ _NO_NUMBER = dict.fromkeys(["int_parsing", "int_type", "int_from_float"], "a who
 _NO_NUMBER |= dict.fromkeys(["float_parsing", "float_type"], "a number is expected")
 
 
+class Unfit(ValueError):
+    """A value that breaks a rule of a config, with what to do about it."""
+
+    def __init__(self, problem: str, hint: str) -> None:
+        super().__init__(problem)
+        self.hint = hint
+
+
 class Config(BaseModel):
     """A frozen section of settings. Unknown keys, wrong types and broken rules are errors with their place."""
 
@@ -262,7 +270,8 @@ def _say(config: type[BaseModel], location: Location, item: Any, elsewhere: Mapp
             f"write [{_dotted(location)}] on a line of its own",
         )
     if kind == "value_error" and not isinstance(given, str | int | float):
-        return (f"{_table(location)}{message}" if not message.startswith("[") else message), ""
+        hint = str(getattr(item["ctx"]["error"], "hint", ""))
+        return (f"{_table(location)}{message}" if not message.startswith("[") else message), hint
     shown = f" = {given!r}" if isinstance(given, str | int | float | bool) else ""
     return f"{where}{key}{shown}: {message}", ""
 

@@ -24,7 +24,7 @@ class BatchOrder:
     rows x longest row <= `batch_tokens` on either side. A pair longer than a limit, or than `batch_tokens` alone,
     is left out and counted in `skipped`; every other pair comes exactly once an epoch.
     `corpora` holds (pairs, weight) of consecutive ranges: weight 2 brings each pair twice an epoch, 0.5 a seeded half
-    that moves on from epoch to epoch, so that two epochs bring all.
+    that moves on from epoch to epoch, so that two epochs bring all. Where weights leave nothing, an epoch is one pair.
     More pairs than `group` are planned in groups of about as many, each a random part of the epoch, without the others.
     Lengths are not copied: they may be memory-mapped.
     """

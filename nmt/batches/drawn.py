@@ -5,13 +5,17 @@ Nothing here loads torch, so that such a process starts fast and stays small.
 
 from __future__ import annotations
 
+import atexit
 import multiprocessing
 import os
 import signal
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
 from pathlib import Path
+from threading import Thread
 
 from nmt.batches.shards import Shard, open_shard
 from nmt.corpus.lines import read_lines
@@ -54,6 +58,8 @@ class Side:
                 raise DataError(problem, "make both again with nmt bpe RECIPE")
 
 
+_REQUESTS = signal.SIGINT, signal.SIGTERM
+
 Task = tuple[Side, Path, float, int]
 
 
@@ -70,7 +76,10 @@ class Drawing:
         context = multiprocessing.get_context("spawn")
         self._answer, theirs = context.Pipe(duplex=False)
         self._process = context.Process(target=_work, args=(tasks, theirs), daemon=True)
-        self._process.start()
+        resource_tracker.ensure_running()  # starting it would let signals through again
+        with _held_back():
+            self._process.start()
+        atexit.register(self._process.kill)  # before multiprocessing asks with a signal that isn't heard, and waits
         theirs.close()
 
     def wait(self) -> None:
@@ -79,23 +88,46 @@ class Drawing:
             error = self._answer.recv()
         except EOFError:
             error = NmtError("the process that draws subwords was killed, perhaps for want of memory", "run it again")
-        self._process.join()
-        self._answer.close()
+        self._end()
         if error is not None:
             raise error
 
     def stop(self) -> None:
         """End the process, whatever it has done."""
-        self._process.terminate()
+        self._process.kill()
+        self._end()
+
+    def _end(self) -> None:
         self._process.join()
+        atexit.unregister(self._process.kill)
         self._answer.close()
 
 
+@contextmanager
+def _held_back() -> Iterator[None]:
+    """Requests to end wait meanwhile; a process that is begun in the block never gets one."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _REQUESTS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _work(tasks: Sequence[Task], answer: Connection) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt is the parent's to handle, which ends this one
+    for number in _REQUESTS:  # sent to all processes, it is the parent's to handle, which ends this one
+        signal.signal(number, signal.SIG_IGN)
+    Thread(target=_end_with_parent, daemon=True).start()
     os.nice(5)
     try:
         draw_all(tasks)
         answer.send(None)
     except NmtError as error:
         answer.send(error)
+
+
+def _end_with_parent() -> None:
+    """A parent that was killed has ended nothing."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
+    os.kill(os.getpid(), signal.SIGKILL)

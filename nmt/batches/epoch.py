@@ -39,8 +39,22 @@ class Rows:
         return np.random.default_rng([self._seed, zlib.crc32(purpose.encode()), *numbers])
 
     def of(self, epoch: int, group: int) -> np.ndarray:
-        """The rows of one group of an epoch, as int64."""
-        return self._at_once(epoch) if self.whole else self._in_groups(epoch, group)
+        """The rows of one group of an epoch, as int64; at least one where there are any at all."""
+        rows = self._at_once(epoch) if self.whole else self._in_groups(epoch, group)
+        return rows if len(rows) or self.groups > 1 else self._due(epoch)
+
+    def _due(self, epoch: int) -> np.ndarray:
+        """What an epoch has for which all weights are too small: a row of the corpus that is the first to have one."""
+        wait: list[tuple[float, int]] = []
+        for number, (_, count, weight) in enumerate(self._corpora):
+            if count:
+                each = weight % 1.0 * count
+                wait.append(((round(epoch * each) + 0.5) / each - epoch, number))
+        if not wait:
+            return np.zeros(0, dtype=np.int64)
+        number = min(wait)[1]
+        _, count, weight = self._corpora[number]
+        return self._looked_up(number, round(epoch * (weight % 1.0) * count), np.arange(1))
 
     def _at_once(self, epoch: int) -> np.ndarray:
         parts = [np.zeros(0, dtype=np.int64)]

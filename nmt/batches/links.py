@@ -56,7 +56,10 @@ def read_links(path: Path, sizes: Iterable[tuple[int, int]], units: str, text: P
             match = _LINK.fullmatch(link)
             place = f"{path}:{number}: {link[:30]!r}"
             if match is None:
-                raise DataError(f"{place} is no link; one is like 3-5, source and target {units} from 0")
+                raise DataError(
+                    f"{place} is no link; one is like 3-5, source and target {units} from 0",
+                    "write the links of a pair on its line, such as 0-0 1-2; an empty line links nothing",
+                )
             for name, unit, count in zip(("source", "target"), map(int, match.groups()), size, strict=True):
                 if unit >= count:
                     raise DataError(f"{place}: the {name} has {count} {units}, counted from 0", "align the same text")

@@ -6,7 +6,8 @@ RUN/checkpoints/step-00004000/
     vocabulary.model    the subword model (source.model and target.model where the sides have their own)
     validation.json     what validation measured at this step, where there was one
     resume/             optimizer.safetensors, rng.safetensors, state.json: delete it to publish; and, where
-                        model.safetensors is a moving average, trained.safetensors, of which it is one
+                        model.safetensors is a moving average, trained.safetensors, of which it is one;
+                        digests.json: those of the tensors' files here
 RUN/checkpoints/best.json, last.json    {"step": "step-00004000"}
 """
 
@@ -38,6 +39,7 @@ SOURCE_TRUECASE, TARGET_TRUECASE = "truecase.source", "truecase.target"
 RESUME = "resume"
 OPTIMIZER, RNG, STATE = "optimizer.safetensors", "rng.safetensors", "state.json"
 TRAINED = "trained.safetensors"
+DIGESTS = "digests.json"
 BEST, LAST = "best.json", "last.json"
 
 

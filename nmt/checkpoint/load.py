@@ -13,7 +13,7 @@ from nmt.checkpoint.header import check_weights, read_shapes
 from nmt.checkpoint.layout import Description, read_description, resolve
 from nmt.checkpoint.tensors import KINDS, first_not_finite, read_tensors, spread_like, weights
 from nmt.errors import ModelError
-from nmt.files import sha256
+from nmt.files import read_json, sha256
 from nmt.model.seq2seq import Seq2Seq
 from nmt.search.translate import Translator
 from nmt.subwords.vocabulary import Vocabulary
@@ -58,6 +58,27 @@ def put_weights(model: Seq2Seq, path: Path) -> None:
         if name not in own or own[name].shape != tensor.shape or own[name].dtype != tensor.dtype:
             raise ModelError(f"{path}: {name} is no weight of this model", _AGAIN)
         own[name].copy_(spread_like(tensor, own[name]))
+
+
+def check_checkpoint(folder: Path) -> None:
+    """Raises ModelError naming the first file of a checkpoint that is missing or not as it was saved.
+
+    Checkpoints from before some of the digests are compared as far as they have any.
+    """
+    hint = f"copy the file again, or remove {folder} to go on from the one before"
+    expected: dict[str, object] = {layout.WEIGHTS: read_description(folder).weights_sha256}
+    told = folder / layout.RESUME / layout.DIGESTS
+    if told.is_file():
+        digests = read_json(told)
+        if not isinstance(digests, dict):
+            raise ModelError(f"{told}: is damaged: it lists no digests", hint)
+        expected |= {f"{layout.RESUME}/{name}": digest for name, digest in digests.items()}
+    for name, digest in expected.items():
+        path = folder / name
+        if not path.is_file():
+            raise ModelError(f"{path}: is missing", hint)
+        if digest is not None and sha256(path) != digest:
+            raise ModelError(f"{path}: is damaged: its sha256 differs from the one it was saved with", hint)
 
 
 def _check_file(path: Path, description: Description) -> None:

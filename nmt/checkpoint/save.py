@@ -54,10 +54,12 @@ def save_checkpoint(
         write_model(partial, model, description, files)
         resume = partial / layout.RESUME
         resume.mkdir()
-        write_tensors(resume / layout.OPTIMIZER, optimizer)
-        write_tensors(resume / layout.RNG, rng)
+        parts = {layout.OPTIMIZER: optimizer, layout.RNG: rng}
         if trained is not None:
-            write_tensors(resume / layout.TRAINED, trained)
+            parts[layout.TRAINED] = trained
+        for name, tensors in parts.items():
+            write_tensors(resume / name, tensors)
+        write_json(resume / layout.DIGESTS, layout.digests({name: resume / name for name in parts}))
         write_json(resume / layout.STATE, dict(state))
     point(checkpoints, layout.LAST, folder)
     return folder

@@ -56,7 +56,9 @@ def _watched(events: Iterator[Event], record: Record, ranks: Ranks, on_processor
             ranks.part()
         yield from record.take(event)
         yield event
-        if crowd and isinstance(event, Step) and (told := crowd.after_update()):
+        if crowd and not isinstance(event, Step):
+            crowd.pass_over()
+        elif crowd and (told := crowd.after_update()):
             yield Notice(told)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Generator
 from typing import TYPE_CHECKING, Literal
 
 from nmt.batches.shards import Shard
+from nmt.errors import ModelError
 from nmt.events import Event, Notice
 from nmt.files import read_json, write_json
 from nmt.recipe import Recipe
@@ -45,9 +46,17 @@ def settled(
 
 
 def _kept(run: RunFolder) -> int | None:
-    """The number of a training that is to be gone on with."""
-    begun = resumable(run.checkpoints) and run.batch_tokens.is_file()
-    return int(read_json(run.batch_tokens)["batch_tokens"]) if begun else None
+    """The number of a training that is to be gone on with. Raises ModelError where the file holds none."""
+    if not resumable(run.checkpoints) or not run.batch_tokens.is_file():
+        return None
+    data = read_json(run.batch_tokens)
+    number = data.get("batch_tokens") if isinstance(data, dict) else None
+    if type(number) is not int or number < 1:
+        raise ModelError(
+            f"{run.batch_tokens}: is damaged: it holds no number of tokens",
+            "remove it, and the number is measured again",
+        )
+    return number
 
 
 def _measured(

@@ -148,11 +148,23 @@ def resume(
     changes, reordered = told_changes(old, store.settings, is_default)
     if changes:
         told.append(Caution(f"{newest}: going on under changed settings: {'; '.join(changes)}"))
+    told += _other_metric(old, store, state, ranks)
     if reordered and state.update:
         state.begin_epoch()
         told.append(Caution(f"the data comes in another order, so epoch {state.epoch + 1} starts from its beginning"))
     told.append(Notice(f"going on from {newest}"))
     return state, told
+
+
+def _other_metric(old: dict[str, Any], store: Store, state: State, ranks: Ranks) -> Iterator[Event]:
+    """Where the best is another thing than it was, it is looked for among the checkpoints that there are."""
+    was, by = (settings.get("told", {}).get("train", {}).get("best_by") for settings in (old, store.settings))
+    if not was or was == by or not state.validated:
+        return
+    state.judge_anew(ranks.first(lambda: store.best_by(by)))
+    best = "none of those left was measured" if state.best_step is None else f"of those left, step {state.best_step}"
+    told = f"the best checkpoint goes by {by}, no longer by {was}: {best}; patience counts from here"
+    yield Caution(f"{store.folder}: {told}")
 
 
 def training_pairs(recipe: Recipe, run: RunFolder, vocabulary: Vocabulary) -> tuple[Pairs, BatchOrder]:

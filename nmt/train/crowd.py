@@ -41,17 +41,24 @@ class Crowd:
         used: Callable[[], float] = time.process_time,
     ) -> None:
         self.threads, self.clock, self.used = threads, clock, used
-        self.updates, self.begun, self.done = 0, (0.0, 0.0), False
+        self.updates, self.done = 0, False
+        self._last, self._sums = (0.0, 0.0), (0.0, 0.0)
+
+    def pass_over(self) -> None:
+        """What was done since the last update, such as validation or saving, is not looked at."""
+        self._last = self.clock(), self.used()
 
     def after_update(self) -> str:
         """What to tell now, if anything."""
         if self.done:
             return ""
         self.updates += 1
-        if self.updates == SKIPPED:
-            self.begun = self.clock(), self.used()
-        seconds = self.clock() - self.begun[0]
+        now = self.clock(), self.used()
+        if self.updates > SKIPPED:
+            self._sums = self._sums[0] + now[0] - self._last[0], self._sums[1] + now[1] - self._last[1]
+        self._last = now
+        seconds, used = self._sums
         if self.updates < SKIPPED + UPDATES or seconds < SECONDS:
             return ""
         self.done = True
-        return told_of_share(seconds, self.used() - self.begun[1], self.threads)
+        return told_of_share(seconds, used, self.threads)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 
 import numpy as np
 import torch
 
+from nmt.checkpoint.layout import step_name
 from nmt.errors import TrainingError
 from nmt.events import Event
 from nmt.model.layer_drop import layers_left_out
@@ -19,7 +21,7 @@ from nmt.train.events import Halved, Saved, Skipped, Step, Stopped, Validation
 from nmt.train.loader import Loader
 from nmt.train.memory import give_back
 from nmt.train.ranks import Ranks
-from nmt.train.room import Room
+from nmt.train.room import Room, memory_for
 from nmt.train.rules import Rules
 from nmt.train.schedule import Schedule
 from nmt.train.state import State
@@ -64,16 +66,17 @@ def fit(
         over = rules.over(state)
         if store and saved < state.step and (asked or over or state.step % rules.save_every == 0):
             saved = state.step
-            yield Saved(store.save(model, optimizer, state), saved)
+            yield Saved(_save(store, model, optimizer, state, ranks), saved)
         if evaluate and not asked and state.validated < state.step and (over or state.step % rules.validate_every == 0):
-            scores = evaluate()
+            with memory_for(f"validation at step {state.step}", ranks.rank):
+                scores = evaluate()
             best = state.judge(scores.by(rules.best_by), lower_is_better=rules.best_by == "loss")
             yield Validation(state.step, scores.loss, scores.perplexity, scores.bleu, scores.chrf, best, scores.sets)
             state.elapsed, asked = ranks.agree(clock() - begun, should_stop())
             over = over or rules.over(state)
             if store and saved < state.step and (asked or over or best):
                 saved = state.step
-                yield Saved(store.save(model, optimizer, state), saved)
+                yield Saved(_save(store, model, optimizer, state, ranks), saved)
             if store and saved == state.step:
                 store.note(state, scores, rules.best_by)
         if store and saved == state.step:
@@ -83,10 +86,11 @@ def fit(
             yield Stopped((over if done else asked) or "", state.step, interrupted=not done)
             return
 
-        updates = updates_of(data, state.epoch, state.group)
-        rows, rate = updates[state.place], schedule(state.step - state.skipped + 1)
         where, place, start = (state.step + 1, state.epoch + 1), state.update, clock()
-        with ranks.at(*where, rows):
+        with memory_for(f"step {where[0]}", ranks.rank):
+            updates = updates_of(data, state)
+        rows, rate = updates[state.place], schedule(state.step - state.skipped + 1)
+        with memory_for(f"step {where[0]}", ranks.rank), ranks.at(*where, rows):
             batches = loader.take(updates, state.place)
             ranks.draw(state.step)
             toss(layers, rules.seed, state.step)
@@ -108,15 +112,26 @@ def fit(
             _bear(state, rules)
 
 
-def updates_of(data: Pairs, epoch: int, group: int) -> list[list[np.ndarray]]:
-    """The updates of a group of an epoch. Raises TrainingError when there are none."""
-    updates = data.updates(epoch, group)
-    if not updates:
+def _save(store: Store, model: Seq2Seq, optimizer: torch.optim.Optimizer, state: State, ranks: Ranks) -> Path:
+    with memory_for(f"saving step {state.step}", ranks.rank):
+        return store.save(model, optimizer, state)
+
+
+def updates_of(data: Pairs, state: State) -> list[list[np.ndarray]]:
+    """The updates of the group that the state is at. Raises TrainingError when there are none, or fewer than that."""
+    updates = data.updates(state.epoch, state.group) if state.group < data.groups else []
+    if updates and state.place < len(updates):
+        return updates
+    if updates or state.group:
         raise TrainingError(
-            "no training pair is left: all are longer than the limits, or there are none",
-            "raise train.max_source_tokens, train.max_target_tokens or train.batch_tokens",
+            f"the state of step {state.step} is damaged: epoch {state.epoch + 1} of this data has no update "
+            f"{state.update + 1}",
+            f"remove {step_name(state.step)} from the folder of checkpoints to go on from the one before",
         )
-    return updates
+    raise TrainingError(
+        "no training pair is left: all are longer than the limits, or there are none",
+        "raise train.max_source_tokens, train.max_target_tokens or train.batch_tokens",
+    )
 
 
 def _bear(state: State, rules: Rules) -> None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from nmt.errors import OutputError
 from nmt.events import Event
 from nmt.files import write_text_whole
 from nmt.train.events import Step
@@ -27,7 +29,7 @@ class Journal:
         self._steps: list[Step] = []
 
     def write(self, event: Event) -> list[dict[str, Any]]:
-        """Take in an event, in the order in which they happen. Returns the entries that were written for it."""
+        """Take in an event, in the order in which they happen. Returns the entries written; raises OutputError."""
         if type(event).__name__.lower() not in NAMES:
             return []
         if isinstance(event, Step):
@@ -48,11 +50,12 @@ class Journal:
     def rewind(self, step: int, validated: int) -> int:
         """Take out what was written of updates after `step` and of validations after `validated`: they are made again.
 
-        Lines that were cut off go too; what isn't of training stays. Returns how many lines went.
+        Lines that were cut off go too; what isn't of training stays. Returns how many lines went. Raises OutputError.
         """
-        if not self.path.is_file():
+        if not self.path.exists():
             return 0
-        *lines, rest = self.path.read_bytes().decode("utf-8", "replace").split("\n")
+        with self._errors("read"):
+            *lines, rest = self.path.read_bytes().decode("utf-8", "replace").split("\n")
         kept = [line for line in lines if _stays(line, step, validated)]
         gone = len(lines) - len(kept) + bool(rest)
         if gone:
@@ -60,11 +63,21 @@ class Journal:
         return gone
 
     def _append(self, data: dict[str, Any]) -> dict[str, Any]:
-        self.path.parent.mkdir(parents=True, exist_ok=True)
         entry = {"time": datetime.now(UTC).isoformat(timespec="milliseconds"), **_plain(data)}
-        with self.path.open("a", encoding="utf-8", newline="\n") as stream:
-            stream.write(json.dumps(entry) + "\n")
+        with self._errors("written"):
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with self.path.open("a", encoding="utf-8", newline="\n") as stream:
+                stream.write(json.dumps(entry) + "\n")
         return entry
+
+    @contextmanager
+    def _errors(self, done: str) -> Iterator[None]:
+        """Turns the system's refusals into OutputError."""
+        try:
+            yield
+        except OSError as error:
+            hint = "it must be a file that may be read and written, on a disk with room; move away what is there"
+            raise OutputError(f"{self.path}: cannot be {done}: {error.strerror}", hint) from error
 
 
 def read_journal(path: Path) -> Iterator[dict[str, Any]]:

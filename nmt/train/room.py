@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import torch
 
@@ -45,6 +46,26 @@ def padded(batch: Batch) -> int:
     return len(batch.src_BS) * max(batch.src_BS.size(1), batch.tgt_BT.size(1))
 
 
+_SIGNS = ("can't allocate memory", "Cannot allocate memory", "std::bad_alloc", "out of memory", "ALLOC_FAILED")
+
+
 def ran_out(error: BaseException) -> bool:
-    """Whether torch could not get the memory for a tensor."""
-    return isinstance(error, torch.OutOfMemoryError) or "DefaultCPUAllocator: can't allocate" in str(error)
+    """Whether there was not the memory for something, whoever wanted it: torch, Python, a library, the system."""
+    if isinstance(error, MemoryError | torch.OutOfMemoryError):
+        return True
+    return isinstance(error, RuntimeError | OSError) and any(sign in str(error) for sign in _SIGNS)
+
+
+@contextmanager
+def memory_for(work: str, rank: int) -> Iterator[None]:
+    """Where memory runs out in the block, which halving a batch does not help, TrainingError tells at what `work`."""
+    try:
+        yield
+    except Exception as error:
+        if not ran_out(error):
+            raise
+        raise TrainingError(
+            f"{work}: the memory of rank {rank} does not suffice",
+            "lower train.batch_tokens, and raise train.accumulate instead; the same command goes on from the newest "
+            "checkpoint",
+        ) from error

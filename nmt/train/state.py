@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -50,6 +51,11 @@ class State:
         self.best, self.best_step, self.bad_validations = value, self.step, 0
         return True
 
+    def judge_anew(self, best: tuple[float, int] | None) -> None:
+        """Validations are judged by another value from now on, of which `best` is the best so far, with its step."""
+        self.best, self.best_step = best or (None, None)
+        self.bad_validations = 0
+
     @property
     def place(self) -> int:
         """The next update's place in its group."""
@@ -78,6 +84,17 @@ class State:
         """From JSON; keys that are not of the state are left alone."""
         return cls(**{name: data[name] for name in cls.__dataclass_fields__ if name in data})
 
+    def impossible(self) -> str:
+        """The first field whose value no training comes to, or "": nothing counted is more than its steps."""
+        for name, value in asdict(self).items():
+            if name in ("best", "elapsed"):
+                possible = type(value) in (int, float) and math.isfinite(value) and (name == "best" or value >= 0)
+            else:
+                possible = type(value) is int and value >= 0 and (name == "step" or value <= self.step)
+            if not possible and not (value is None and name in ("best", "best_step")):
+                return name
+        return "before" if self.before > self.update else ""
+
 
 def resumable(checkpoints: Path) -> list[Path]:
     """The checkpoints in a folder that training can go on from, the newest last."""
@@ -91,3 +108,16 @@ def read_record(path: Path) -> dict[str, Any]:
     if not isinstance(data, dict) or not isinstance(data.get("state"), dict):
         raise ModelError(f"{file}: is damaged: it holds no state", f"remove {path} to go on from the one before")
     return data
+
+
+def read_state(path: Path) -> State:
+    """The state of a checkpoint. Raises ModelError for values that it cannot have."""
+    state = State.read(read_record(path)["state"])
+    wrong = state.impossible() if state.step == layout.step_number(path) else "step"
+    if wrong:
+        file, value = path / layout.RESUME / layout.STATE, json.dumps(getattr(state, wrong))
+        raise ModelError(
+            f"{file}: is damaged: {wrong} = {value} cannot be at this step",
+            f"remove {path} to go on from the one before",
+        )
+    return state

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from nmt.checkpoint import layout
 from nmt.checkpoint.layout import Description
-from nmt.checkpoint.load import load_weights, put_weights
+from nmt.checkpoint.load import check_checkpoint, load_weights, put_weights
 from nmt.checkpoint.save import clean, point, prune, save_checkpoint
 from nmt.checkpoint.tensors import read_tensors, weights, whole
 from nmt.errors import ModelError, TrainingError
@@ -20,7 +20,7 @@ from nmt.files import write_json
 from nmt.model.seq2seq import Seq2Seq
 from nmt.train.ema import Ema
 from nmt.train.optimizer import moments, restore
-from nmt.train.state import State, read_record, resumable
+from nmt.train.state import State, read_record, read_state, resumable
 from nmt.train.validate import Scores
 
 
@@ -82,6 +82,19 @@ class Store:
             point(self.folder, layout.BEST, path)
         write_json(path / layout.RESUME / layout.STATE, self._record(state))
 
+    def best_by(self, by: str) -> tuple[float, int] | None:
+        """The best value of `by` that validation measured at a checkpoint still here, with its step.
+
+        best.json names that one from now on. None, and nothing done, where there is no such value.
+        """
+        measured = [((layout.read_validation(path) or {}).get(by), path) for path in layout.step_folders(self.folder)]
+        values = [(float(value), path) for value, path in measured if isinstance(value, int | float)]
+        if not values:
+            return None
+        value, path = (min if by == "loss" else max)(values, key=lambda pair: pair[0])
+        point(self.folder, layout.BEST, path)
+        return value, layout.step_number(path) or 0
+
     def prune(self, state: State) -> list[Path]:
         """Remove all but the best, the last and the newest `keep` of the regular ones.
 
@@ -112,7 +125,12 @@ class Store:
         return leftovers
 
     def restore(self, path: Path, model: Seq2Seq, optimizer: torch.optim.Optimizer) -> State:
-        """Put weights, moments and random numbers back as they were at `path`. Raises ModelError."""
+        """Put weights, moments and random numbers back as they were at `path`.
+
+        Raises ModelError, before anything is changed where a file is not as it was saved.
+        """
+        state = read_state(path)
+        check_checkpoint(path)
         load_weights(model, path / layout.WEIGHTS)
         if self.ema:
             self.ema.begin()
@@ -120,7 +138,7 @@ class Store:
             put_weights(model, path / layout.RESUME / layout.TRAINED)
         restore(optimizer, model, read_tensors(path / layout.RESUME / layout.OPTIMIZER))
         set_random_states(read_tensors(path / layout.RESUME / layout.RNG), model.output_weight_VD.device)
-        return State.read(read_record(path)["state"])
+        return state
 
     def _parts(self, model: Seq2Seq, optimizer: torch.optim.Optimizer) -> tuple[dict[str, Tensor], ...]:
         """A checkpoint's weights, the moments, and the weights that learn where the checkpoint's are their averages."""

@@ -94,7 +94,7 @@ def add_up(
         try:
             with gradients.passing(last=number == len(batches)):
                 _pass(objective, batch, sums, tokens / gradients.scale, rules, pad)
-        except RuntimeError as error:
+        except (RuntimeError, MemoryError) as error:
             if not ran_out(error):
                 raise
             if not gradients.heals:

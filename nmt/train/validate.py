@@ -11,6 +11,7 @@ from typing import TypeVar
 import numpy as np
 import torch
 
+from nmt.errors import ModelError
 from nmt.model.seq2seq import Seq2Seq
 from nmt.score.metric import Metric
 from nmt.search.control.request import Request
@@ -101,16 +102,25 @@ class Validator:
         return Scores(loss, perplexity, values.get("bleu"), values.get("chrf"), each)
 
     def _scores(self, held: Held) -> dict[str, float]:
-        """The values of the set's metrics; none where it is empty."""
+        """The values of the set's metrics; none where it is empty, or where predictions of the model are no numbers."""
         if not held.sources or not held.metrics:
             return {}
-        hypotheses = self.translations[held.name] = dealt(held.sources, self._translate, self.ranks)
+        self.translations.pop(held.name, None)
+        found = dealt(held.sources, self._translate, self.ranks)
+        hypotheses = [text for text in found if text is not None]
+        if len(hypotheses) < len(found):
+            return {}
+        self.translations[held.name] = hypotheses
         return self.ranks.first(
             lambda: {name: metric.score(hypotheses, [held.references]).value for name, metric in held.metrics.items()}
         )
 
-    def _translate(self, lines: Sequence[str | Request]) -> list[str]:
-        return self.translator.translate(lines, beam=self.beam)
+    def _translate(self, lines: Sequence[str | Request]) -> Sequence[str | None]:
+        """No translation of any where predictions are no numbers: training has its own rule for when that ends it."""
+        try:
+            return self.translator.translate(lines, beam=self.beam)
+        except ModelError:
+            return [None] * len(lines)
 
 
 def mean_loss(model: Seq2Seq, pairs: Pairs, precision: str = "float32", ranks: Ranks = ALONE) -> float:

@@ -79,6 +79,28 @@ def test_a_share_moves_on_until_all_have_come() -> None:
     assert {total[i] for i in range(60)} == {1} and {total[i] for i in range(60, 100)} == {6}
 
 
+@settings(max_examples=40)
+@given(
+    st.lists(st.tuples(st.integers(1, 20), st.floats(1e-4, 0.06)), min_size=1, max_size=3),
+    st.integers(1, 40),
+    st.integers(0, 30),
+)
+def test_no_epoch_is_empty_however_small_the_weights_are(
+    corpora: list[tuple[int, float]], most: int, epoch: int
+) -> None:
+    made = order([5] * sum(pairs for pairs, _ in corpora), corpora=corpora, group=most)
+    count = counted(made, epoch)
+    shares = [(round(epoch * weight * pairs), round((epoch + 1) * weight * pairs)) for pairs, weight in corpora]
+    if made.groups == 1:
+        assert count.total() == max(1, sum(end - start for start, end in shares))
+    assert count == counted(made, epoch)
+
+
+def test_an_epoch_of_one_pair_is_of_the_corpus_that_is_next_to_have_one() -> None:
+    made = order([5] * 40, corpora=[(20, 0.004), (20, 0.02)])
+    assert all(sum(counted(made, epoch)[row] for row in range(20, 40)) == 1 for epoch in range(4))
+
+
 def test_a_group_is_a_function_of_its_number_alone_and_random() -> None:
     lengths = np.random.default_rng(0).integers(1, 20, 1000)
     made, again = order(lengths, group=300), order(lengths, group=300)

@@ -106,6 +106,19 @@ def test_what_stands_in_the_way_of_a_recipe(nmt, corpus: Path, arguments: list[s
     assert not (corpus / "recipe.toml").exists()
 
 
+def test_equal_pairs_count_once_when_some_are_held_out(nmt, corpus: Path) -> None:
+    lines = ["the same"] * 900
+    for different, status in ((198, 1), (199, 0)):
+        lines[-different:] = [f"no {number}" for number in range(different)]
+        for name in ("train.aa", "train.bb"):
+            (corpus / name).write_text("".join(line + "\n" for line in lines))
+        ended = nmt("recipe", "new", *FILES)
+        assert ended.status == status
+        assert ("train.aa: 199 different pairs are too few to hold some out" in ended.err) == bool(status)
+    sets = [(corpus / f"aa-bb-{part}.aa").read_text().splitlines() for part in ("valid", "test")]
+    assert [len(set(one)) for one in sets] == [10, 10] and not set(sets[0]) & set(sets[1])
+
+
 def test_nothing_is_overwritten_unasked(nmt, corpus: Path) -> None:
     (corpus / "recipe.toml").write_text("mine")
     assert nmt("recipe", "new", *FILES).status == 1

@@ -34,5 +34,16 @@ def test_it_is_told_once_after_updates_and_seconds_enough(rate: float) -> None:
     assert update == SKIPPED + max(UPDATES, round(SECONDS / rate))
 
 
+def test_time_of_validation_and_saving_is_not_looked_at() -> None:
+    now, used = [0.0], [100.0]
+    crowd = Crowd(1, lambda: now[0], lambda: used[0])
+    for _ in range(SKIPPED + UPDATES):
+        now[0], used[0] = now[0] + 60, used[0] + 1  # a slow disk
+        crowd.pass_over()
+        now[0], used[0] = now[0] + 5, used[0] + 5
+        assert crowd.after_update() == ""
+    assert crowd.done
+
+
 def test_no_more_threads_count_than_processors_may_be_used() -> None:
     assert usable(1) == 1 and 1 <= usable(10_000) < 10_000

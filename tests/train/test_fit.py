@@ -326,6 +326,13 @@ def test_nothing_to_train_on_is_an_error() -> None:
         run(None, Rules(steps=1), data=pairs(max_target_tokens=1))
 
 
+@pytest.mark.parametrize("state", [State(step=90, update=80), State(step=9, update=2, group=1, before=2)])
+def test_a_state_beyond_the_updates_there_are_is_an_error(state: State) -> None:
+    with pytest.raises(TrainingError, match=f"the state of step {state.step} is damaged") as problem:
+        run(None, Rules(steps=99), state=state)
+    assert f"step-{state.step:08d}" in problem.value.hint
+
+
 def test_validation_leaves_model_and_random_numbers_alone() -> None:
     def losses(rules: Rules, evaluate) -> list[float]:
         return [event.loss for event in run(None, rules, evaluate=evaluate) if isinstance(event, Step)]

@@ -239,8 +239,9 @@ def test_alignments_that_do_not_fit_are_found_before_training(folder: Path, unit
         (lines[:-1], f"links: has fewer lines .* they part at line {len(lines)}"),
     ):
         (folder / "links").write_text("".join(line + "\n" for line in changed))
-        with pytest.raises(DataError, match=problem):
+        with pytest.raises(DataError, match=problem) as found:
             list(bpe.run(settings, run))
+        assert found.value.hint
     (folder / "links").unlink()
     list(bpe.run(settings, run))  # links may be made of what it writes
     with pytest.raises(DataError, match="links: there is no such file"):
@@ -248,9 +249,13 @@ def test_alignments_that_do_not_fit_are_found_before_training(folder: Path, unit
 
 
 def test_recipes_that_cannot_be_are_refused(folder: Path) -> None:
-    for change, told in (("layer=2", "the decoder has 1 layers"), ("head=3", "a layer has 2 heads")):
-        with pytest.raises(RecipeError, match=told):
+    for change, told, hint in (
+        ("layer=2", "the decoder has 1 layer$", "name one up to 1, or none for the last but one"),
+        ("head=3", "a layer has 2 heads$", "name one up to 2, or none for the mean of all"),
+    ):
+        with pytest.raises(RecipeError, match=told) as problem:
             recipe(folder, "train.guided_alignment.path=links", f"train.guided_alignment.{change}")
+        assert problem.value.hint == hint
     pieces = ("train.guided_alignment.path=links", "train.guided_alignment.units=pieces")
     with pytest.raises(RecipeError, match="leaves out merges"):
         recipe(folder, "bpe.kind=unigram", "train.subword_dropout=0.1")

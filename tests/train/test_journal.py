@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from nmt.errors import OutputError
 from nmt.train.events import Saved, Skipped, Step, Stopped, Validation
 from nmt.train.journal import Journal, made_once, read_journal
 
@@ -71,3 +72,14 @@ def test_what_was_made_again_counts_once_as_it_was_made_last() -> None:
 
 def test_there_may_be_no_journal_yet(tmp_path: Path) -> None:
     assert Journal(tmp_path / "journal.jsonl").rewind(0, 0) == 0
+
+
+def test_a_journal_that_cannot_be_written_or_read_is_one_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    (tmp_path / "folder").mkdir()
+    for path in (tmp_path / "folder", tmp_path / "file" / "journal.jsonl"):
+        with pytest.raises(OutputError, match=f"{path}: cannot be written: ") as problem:
+            Journal(path).write(Stopped("done", 3))
+        assert problem.value.hint
+    with pytest.raises(OutputError, match=f"{tmp_path}/folder: cannot be read: Is a directory"):
+        Journal(tmp_path / "folder").rewind(3, 3)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -10,9 +11,12 @@ from typing import Any
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from model.cases import members
 from train.toys import SCHEDULE, model, optimizer, pairs, steps_of, store
 
+from nmt.errors import ModelError
 from nmt.recipe import is_default
 from nmt.train.config import OptimizerConfig, SgdConfig
 from nmt.train.events import Saved, Step, Stopped
@@ -183,3 +187,44 @@ def test_another_interval_of_saving_keeps_the_checkpoints_of_the_old_one(tmp_pat
     train(tmp_path, steps=12, save_every=4, validate_every=99)
     train(tmp_path, steps=20, save_every=5, validate_every=99)
     assert {4, 8, 12, 15, 20} <= set(steps_of(tmp_path))
+
+
+FILES = ("model.safetensors", "resume/optimizer.safetensors", "resume/rng.safetensors")
+
+
+@settings(max_examples=20)
+@given(st.sampled_from(FILES), st.floats(0, 1, exclude_max=True), st.integers(1, 255))
+def test_one_changed_byte_of_a_checkpoint_is_refused_before_anything_is_taken_from_it(
+    unbroken, file: str, place: float, change: int
+) -> None:
+    trained, kept = model(seed=5), store(unbroken[0])
+    newest, learner, before = kept.newest(), optimizer(trained), torch.get_rng_state()
+    assert newest is not None
+    whole = (newest / file).read_bytes()
+    damaged = bytearray(whole)
+    damaged[int(place * len(whole))] ^= change
+    (newest / file).write_bytes(damaged)
+    try:
+        with pytest.raises(ModelError, match=f"{newest / file}: is damaged") as problem:
+            kept.restore(newest, trained, learner)
+    finally:
+        (newest / file).write_bytes(whole)
+    assert str(newest) in problem.value.hint and "the one before" in problem.value.hint
+    assert all(torch.equal(a, b) for a, b in zip(trained.parameters(), model(seed=5).parameters(), strict=True))
+    assert not learner.state and torch.equal(torch.get_rng_state(), before)
+
+
+def test_once_a_checkpoint_that_lacks_a_file_is_removed_training_goes_on_from_the_one_before(tmp_path: Path) -> None:
+    train(tmp_path, stop_after=8)
+    kept = store(tmp_path)
+    newest = kept.newest()
+    assert newest is not None and newest.name == "step-00000008"
+    (newest / FILES[1]).unlink()
+    with pytest.raises(ModelError, match=f"{newest / FILES[1]}: is missing"):
+        train(tmp_path)
+    shutil.rmtree(newest)
+    before = kept.newest()
+    assert before is not None and before.name == "step-00000007"
+    (before / "resume" / "digests.json").unlink()  # as checkpoints were before there were any
+    trained = model()
+    assert kept.restore(before, trained, optimizer(trained)).step == 7

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +13,7 @@ import pytest
 import torch
 from torch import nn
 from torch.testing import assert_close
-from train.toys import PAD, SCHEDULE, model, optimizer, pairs
+from train.toys import PAD, SCHEDULE, model, optimizer, pairs, steps_of, store
 
 from nmt.checkpoint.tensors import weights
 from nmt.errors import TrainingError
@@ -105,6 +107,42 @@ def test_a_single_pair_that_does_not_fit_ends_training() -> None:
     with pytest.raises(TrainingError, match="one pair of 4 source and 4 target tokens needs more memory") as problem:
         learn(trained, optimizer(trained), [pairs().load(np.arange(4))], rate=0.1, rules=Rules(), pad=PAD)
     assert "max_source_tokens" in problem.value.hint
+
+
+LACKS = [
+    MemoryError("std::bad_alloc"),
+    torch.OutOfMemoryError("CUDA out of memory"),
+    RuntimeError("[enforce fail at alloc_cpu.cpp:127] DefaultCPUAllocator: can't allocate memory: you tried"),
+    OSError(errno.ENOMEM, os.strerror(errno.ENOMEM)),
+]
+
+
+@pytest.mark.parametrize("error", LACKS, ids=lambda error: type(error).__name__)
+@pytest.mark.parametrize(("part", "place"), [("step", "step 3"), ("validate", "validation at step 2"), ("save", "sav")])
+def test_memory_that_runs_out_beside_the_batches_ends_training_at_its_place(
+    error: Exception, part: str, place: str, tmp_path: Path, monkeypatch
+) -> None:
+    trained, kept = model(), store(tmp_path)
+    learner, made = optimizer(trained), [0]
+
+    def fails(*_: object, **__: object) -> None:
+        raise error
+
+    def third(*_: object) -> None:
+        made[0] += 1
+        if made[0] == 3:
+            raise error
+
+    if part == "step":
+        learner.register_step_pre_hook(third)
+    elif part == "save":
+        monkeypatch.setattr(kept, "save", fails)
+    given = {"store": kept, "evaluate": fails if part == "validate" else None}
+    rules = Rules(steps=6, save_every=2, validate_every=2)
+    with pytest.raises(TrainingError, match=f"{place}.*: the memory of rank 0 does not suffice") as problem:
+        list(fit(trained, learner, pairs(), State(), schedule=SCHEDULE, rules=rules, **given))
+    assert "train.batch_tokens" in problem.value.hint and "newest checkpoint" in problem.value.hint
+    assert steps_of(tmp_path) == ([] if part == "save" else [2])
 
 
 def test_other_errors_of_the_model_are_no_lack_of_memory() -> None:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -9,7 +13,7 @@ import numpy as np
 import pytest
 
 from nmt.batches.buckets import BatchOrder
-from nmt.batches.drawn import Side
+from nmt.batches.drawn import Drawing, Side
 from nmt.batches.shards import Shard, write_shard
 from nmt.errors import DataError, NmtError
 from nmt.subwords.config import SubwordConfig
@@ -157,6 +161,34 @@ def test_what_fails_while_drawing_is_raised_where_the_epoch_is_asked_for(
             made.take(0)
         assert problem.value.hint == "make both again with nmt bpe RECIPE"
     assert not (tmp_path / "sampled").exists()
+
+
+def test_a_signal_to_all_processes_leaves_the_drawing_to_its_parent(vocabulary: Vocabulary, tmp_path: Path) -> None:
+    """From its first instant: they are sent before the process can have said what it does with signals."""
+    drawing = Drawing([(side(tmp_path, vocabulary), tmp_path / "drawn.source", 0.3, 7)])
+    for number in (signal.SIGINT, signal.SIGTERM):
+        os.kill(drawing._process.pid, number)
+    drawing.wait()
+    assert len(Shard.open(tmp_path / "drawn.source")) == len(LINES)
+
+
+@pytest.mark.parametrize("end", ["os.kill(os.getpid(), signal.SIGKILL)", "sys.exit()"])
+def test_drawing_ends_with_its_parent_however_that_ends(end: str, vocabulary: Vocabulary, tmp_path: Path) -> None:
+    of = side(tmp_path, vocabulary)
+    of.text.unlink()
+    os.mkfifo(of.text)  # that nobody writes into: it would be read forever
+    script = f"""
+import os, signal, sys
+from pathlib import Path
+from nmt.batches.drawn import Drawing, Side
+if __name__ == "__main__":
+    paths = [Path(name) for name in sys.argv[1:]]
+    drawing = Drawing([(Side(*paths[:3], 99), paths[3], 0.3, 7)])
+    {end}
+"""
+    paths = [str(path) for path in (of.text, of.vocabulary, of.plain, tmp_path / "drawn")]
+    # This waits for all who could still write there, the drawing process too.
+    subprocess.run([sys.executable, "-c", script, *paths], capture_output=True, timeout=60)
 
 
 def test_a_process_that_was_killed_is_an_error(vocabulary: Vocabulary, tmp_path: Path, monkeypatch) -> None:

@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 from train.runs import prepared, recipe
 
-from nmt.checkpoint.layout import LAST, pointed, read_validation
+from nmt.checkpoint.layout import BEST, LAST, pointed, read_validation
 from nmt.checkpoint.load import load_translator
-from nmt.errors import NmtError, TrainingError
+from nmt.errors import ModelError, NmtError, TrainingError
 from nmt.events import Caution, Event, Notice
-from nmt.files import read_json
+from nmt.files import read_json, write_json
 from nmt.score.config import BleuConfig, ChrfConfig
 from nmt.score.metric import score_all
 from nmt.stages import average, train
@@ -26,6 +26,7 @@ from nmt.stages.run import choose, run_stages
 from nmt.stages.stage import RunFolder
 from nmt.train.events import Saved, Step, Stopped, Validation
 from nmt.train.journal import read_journal
+from nmt.train.state import State, read_state
 
 TESTS = Path(__file__).parents[1]
 
@@ -213,6 +214,64 @@ def test_checkpoints_without_resume_cannot_be_gone_on_from(folder: Path) -> None
         shutil.rmtree(path)
     with pytest.raises(TrainingError, match="lack resume/"):
         trained(folder)
+
+
+def test_another_measure_of_the_best_is_compared_with_its_own_values_only(folder: Path) -> None:
+    was, now = "loss", "chrf"
+    trained(folder, f"train.best_by={was}", "train.validate_every=4")
+    checkpoints = folder / "run" / "checkpoints"
+    values = {path.parent.name: read_json(path)[now] for path in checkpoints.glob("step-*/validation.json")}
+    assert len(values) == 3
+    best = max(sorted(values), key=lambda name: values[name])
+    changes = (f"train.best_by={now}", "train.validate_every=4", "train.steps=16", "train.patience=1")
+    events = trained(folder, *changes)
+    told = [event.text for event in events if isinstance(event, Caution)]
+    assert told == [
+        f"{checkpoints}: the best checkpoint goes by {now}, no longer by {was}: of those left, step {int(best[5:])}; "
+        "patience counts from here"
+    ]
+    (validation,) = [event for event in events if isinstance(event, Validation)]
+    assert validation.best == (validation.chrf > values[best])
+    assert pointed(checkpoints, BEST).name == ("step-00000016" if validation.best else best)
+    assert not any(isinstance(event, Caution) for event in trained(folder, *changes)), "it is told once"
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("update", 9999), ("update", -1), ("step", "x"), ("step", 3), ("best", "x"), ("elapsed", None), ("before", 2.5)],
+)
+def test_a_state_that_no_training_comes_to_is_refused_by_its_file(key: str, value: object, tmp_path: Path) -> None:
+    path = tmp_path / "step-00000008"
+    (path / "resume").mkdir(parents=True)
+    write_json(path / "resume" / "state.json", {"state": {"step": 8, "update": 3, "best": 1.5, "best_step": 4}})
+    assert read_state(path) == State(step=8, update=3, best=1.5, best_step=4)
+    data = read_json(path / "resume" / "state.json")
+    write_json(path / "resume" / "state.json", {"state": {**data["state"], key: value}})
+    with pytest.raises(ModelError, match=f"{path}/resume/state.json: is damaged: {key} = ") as problem:
+        read_state(path)
+    assert problem.value.hint == f"remove {path} to go on from the one before"
+
+
+@pytest.mark.parametrize("content", ["[]", "{}", '{"batch_tokens": "x"}', '{"batch_tokens": 0}', "{"])
+def test_a_number_of_tokens_that_is_none_is_refused_by_its_file(content: str, folder: Path) -> None:
+    run = RunFolder(folder / "run")
+    (run.checkpoints / "step-00000001" / "resume").mkdir(parents=True)
+    for name in ("model.json", "resume/state.json"):
+        (run.checkpoints / "step-00000001" / name).write_text("{}")
+    run.batch_tokens.write_text(content)
+    with pytest.raises(ModelError, match=f"{run.batch_tokens}: is damaged") as problem:
+        trained(folder, "train.batch_tokens=auto")
+    assert "remove it" in problem.value.hint
+
+
+def test_weights_that_are_no_numbers_lose_their_validation_and_the_rule_of_bad_steps_ends_training(folder) -> None:
+    changes = ("train.schedule.peak=1e30", "train.validate_every=1", "train.save_every=99", "train.max_bad_steps=4")
+    with pytest.raises(TrainingError, match="4 updates in a row, up to step"):
+        trained(folder, *changes, "train.steps=60")
+    lines = list(read_journal(folder / "run" / "journal.jsonl"))
+    worthless = [line for line in lines if line["event"] == "validation" and line["bleu"] is None]
+    assert len(worthless) >= 3 and not any(line["best"] for line in worthless)
+    assert sum(line["event"] == "skipped" for line in lines) == 4
 
 
 def test_leftovers_of_a_killed_save_are_removed_and_told(folder: Path) -> None:
