@@ -88,7 +88,7 @@ def fit(
 
         where, place, start = (state.step + 1, state.epoch + 1), state.update, clock()
         with memory_for(f"step {where[0]}", ranks.rank):
-            updates = updates_of(data, state)
+            updates = _updates_at(data, state)
         rows, rate = updates[state.place], schedule(state.step - state.skipped + 1)
         with memory_for(f"step {where[0]}", ranks.rank), ranks.at(*where, rows):
             batches = loader.take(updates, state.place)
@@ -117,21 +117,27 @@ def _save(store: Store, model: Seq2Seq, optimizer: torch.optim.Optimizer, state:
         return store.save(model, optimizer, state)
 
 
-def updates_of(data: Pairs, state: State) -> list[list[np.ndarray]]:
-    """The updates of the group that the state is at. Raises TrainingError when there are none, or fewer than that."""
-    updates = data.updates(state.epoch, state.group) if state.group < data.groups else []
-    if updates and state.place < len(updates):
-        return updates
-    if updates or state.group:
+def updates_of(data: Pairs, epoch: int, group: int) -> list[list[np.ndarray]]:
+    """The updates of a group of an epoch. Raises TrainingError when there are none."""
+    updates = data.updates(epoch, group)
+    if not updates:
+        raise TrainingError(
+            "no training pair is left: all are longer than the limits, or there are none",
+            "raise train.max_source_tokens, train.max_target_tokens or train.batch_tokens",
+        )
+    return updates
+
+
+def _updates_at(data: Pairs, state: State) -> list[list[np.ndarray]]:
+    """The updates of the group that the state is at. Raises TrainingError also where it is beyond them."""
+    updates = updates_of(data, state.epoch, state.group) if state.group < data.groups else []
+    if state.place >= len(updates):
         raise TrainingError(
             f"the state of step {state.step} is damaged: epoch {state.epoch + 1} of this data has no update "
             f"{state.update + 1}",
             f"remove {step_name(state.step)} from the folder of checkpoints to go on from the one before",
         )
-    raise TrainingError(
-        "no training pair is left: all are longer than the limits, or there are none",
-        "raise train.max_source_tokens, train.max_target_tokens or train.batch_tokens",
-    )
+    return updates
 
 
 def _bear(state: State, rules: Rules) -> None:

@@ -29,7 +29,7 @@ class Journal:
         self._steps: list[Step] = []
 
     def write(self, event: Event) -> list[dict[str, Any]]:
-        """Take in an event, in the order in which they happen. Returns the entries written; raises OutputError."""
+        """Take in an event, in the order in which they happen; the entries written for it. Raises OutputError."""
         if type(event).__name__.lower() not in NAMES:
             return []
         if isinstance(event, Step):

@@ -105,12 +105,10 @@ class Validator:
         """The values of the set's metrics; none where it is empty, or where predictions of the model are no numbers."""
         if not held.sources or not held.metrics:
             return {}
-        self.translations.pop(held.name, None)
         found = dealt(held.sources, self._translate, self.ranks)
-        hypotheses = [text for text in found if text is not None]
-        if len(hypotheses) < len(found):
+        hypotheses = self.translations[held.name] = [text or "" for text in found]
+        if None in found:
             return {}
-        self.translations[held.name] = hypotheses
         return self.ranks.first(
             lambda: {name: metric.score(hypotheses, [held.references]).value for name, metric in held.metrics.items()}
         )
