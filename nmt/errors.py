@@ -10,8 +10,6 @@ class NmtError(Exception):
         super().__init__(problem)
         self.problem = problem
         self.hint = hint
-        if hint:
-            self.add_note(f"hint: {hint}")  # where a program calls us, the traceback tells it
 
 
 class RecipeError(NmtError):
@@ -20,6 +18,11 @@ class RecipeError(NmtError):
 
 class SettingsError(NmtError):
     """Settings of search that break a rule, or don't fit together."""
+
+    def __init__(self, problem: str, hint: str = "") -> None:
+        super().__init__(problem, hint)
+        if hint:
+            self.add_note(f"hint: {hint}")  # programs give settings too: their traceback tells it
 
 
 class DataError(NmtError):

@@ -18,7 +18,6 @@ from nmt.stages.training import corpora_of, open_shards
 from nmt.train.data import Pairs
 from nmt.train.fit import updates_of
 from nmt.train.seeds import derive
-from nmt.train.state import State
 
 MOST_PAIRS = 20_000
 """That are read of a corpus: the rest is taken to be like them."""
@@ -121,7 +120,7 @@ def drawn(recipe: Recipe, lengths: Lengths, batch_tokens: int, vocabulary: tuple
     )
     sides = (Invented(lengths.source, vocabulary[0]), Invented(lengths.target, vocabulary[1]))
     pairs = Pairs(*sides, order, bos=BOS, eos=EOS, pad=PAD)
-    batches = [rows for update in updates_of(pairs, State()) for rows in update]
+    batches = [rows for update in updates_of(pairs, 0, 0) for rows in update]
     rows = np.concatenate(batches)
     own = sum(count * weight for count, weight in lengths.corpora)
     whole = None if lengths.pairs is None else len(batches) * order.groups * lengths.pairs / own

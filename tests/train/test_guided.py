@@ -250,7 +250,7 @@ def test_alignments_that_do_not_fit_are_found_before_training(folder: Path, unit
 
 def test_recipes_that_cannot_be_are_refused(folder: Path) -> None:
     for change, told, hint in (
-        ("layer=2", "(?m)the decoder has 1 layer$", "name one up to 1, or none for the last but one"),
+        ("layer=2", "the decoder has 1 layer$", "name one up to 1, or none for the last but one"),
         ("head=3", "a layer has 2 heads$", "name one up to 2, or none for the mean of all"),
     ):
         with pytest.raises(RecipeError, match=told) as problem:
