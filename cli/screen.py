@@ -133,4 +133,4 @@ def folded(line: str, width: int) -> Iterator[str]:
             start = word.start() + len(word[0]) - len(word[0].lstrip())
             columns, used = cell_len(word[0].lstrip()), 0
         used += columns
-    yield line[start:]
+    yield line[start:].rstrip() if used else line[start:]

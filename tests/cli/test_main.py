@@ -13,7 +13,7 @@ from subprocess import CompletedProcess
 
 import pytest
 import typer
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from nmt.cli import screen, show
 from rich.cells import cell_len
@@ -299,6 +299,7 @@ def test_a_narrower_window_leaves_nothing_of_wider_bars(monkeypatch: pytest.Monk
 
 
 @given(st.text("ab  -/ä語", max_size=60), st.integers(4, 30))
+@example("aaa 語 ", 6)
 def test_lines_on_a_terminal_break_between_words_alone(line: str, width: int) -> None:
     pieces = list(screen.folded(line, width))
     assert " ".join(pieces).split() == line.split()
