@@ -14,9 +14,9 @@ from rich.live import Live
 from rich.segment import ControlType
 from rich.text import Text
 
-from nmt.wording import agreeing
+from nmt.wording import agreeing, span
 
-from .show import ESCAPES, View, per_second, span
+from .show import ESCAPES, View, per_second
 
 SHORTEST_BAR = 4  # columns
 CHIEF = 4  # parts that matter more than a long bar: how many are done, the time left, and two details

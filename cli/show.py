@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from nmt.wording import agreeing
+from nmt.wording import agreeing, span
 
 FIRST_LINE, BETWEEN_LINES = 2.0, 10.0  # seconds: plain progress lines come seldom, since they fill log files
 ESCAPES = dict.fromkeys([*range(0x20), *range(0x7F, 0xA0)], "\N{REPLACEMENT CHARACTER}")  # of a terminal
@@ -253,18 +253,6 @@ def _validation(event: Any) -> str:
 def per_second(rate: float) -> str:
     """A rate for people: 0.4, 12, 1,002."""
     return f"{rate:,.0f}" if rate >= 10 else f"{rate:.1f}"
-
-
-def span(seconds: float) -> str:
-    """A length of time for people: 0.4 s, 12 s, 3 min 20 s, 2 h 5 min."""
-    if seconds < 10:
-        return f"{seconds:.1f} s"
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60} s"
-    return f"{whole // 3600} h {whole % 3600 // 60} min"
 
 
 class LogLines(logging.Handler):

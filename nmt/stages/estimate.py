@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 from nmt.batches.batch import Batch
 from nmt.checkpoint.device import arithmetic, choose
 from nmt.errors import NmtError
-from nmt.files import read_json
 from nmt.recipe import Recipe
 from nmt.stages.bpe import vocabulary_files
 from nmt.stages.costs import Estimate, Memory, Sizes, Time, Updates
 from nmt.stages.lengths import Drawn, Lengths, drawn, lengths_of
 from nmt.stages.parent import parent_of
+from nmt.stages.settle import kept
 from nmt.stages.stage import RunFolder
 from nmt.train.crowd import told_of_share, usable
 from nmt.train.flops import PUBLISHED, Work, batch_work, training_work
@@ -35,8 +35,8 @@ USUAL_BATCH = 4096  # tokens, where a run has yet to find out what auto means
 def estimate(recipe: Recipe, run: RunFolder, gpu: Gpu | None = None, gpus: int = 1) -> Estimate:
     """What `recipe` costs on so many of a kind of GPU, computed; or on this machine, where updates are made.
 
-    Raises DataError for text that cannot be read, NmtError where a device or a model to start from isn't there,
-    TrainingError where no pair fits into a batch.
+    Raises DataError for text that cannot be read, ModelError for a damaged run, NmtError where a device or a model to
+    start from isn't there, TrainingError where no pair fits into a batch.
     """
     sizes, lengths, tokens = _sizes(recipe, run), lengths_of(recipe, run), _batch_tokens(recipe, run)
     plan = drawn(recipe, lengths, tokens, (sizes.source, sizes.target))
@@ -93,7 +93,7 @@ def _sizes(recipe: Recipe, run: RunFolder) -> Sizes:
 def _batch_tokens(recipe: Recipe, run: RunFolder) -> int:
     if recipe.train.batch_tokens != "auto":
         return recipe.train.batch_tokens
-    return int(read_json(run.batch_tokens)["batch_tokens"]) if run.batch_tokens.is_file() else USUAL_BATCH
+    return kept(run) or USUAL_BATCH
 
 
 def _passes(recipe: Recipe) -> int:

@@ -35,7 +35,7 @@ def settled(
     """
     if recipe.train.batch_tokens != "auto":
         return recipe
-    found = ranks.first(lambda: _kept(run))
+    found = ranks.first(lambda: kept(run))
     if found is None:
         found = min(ranks.gather(_measured(recipe, run, sizes, device, precision, ranks)))
         if ranks.leads:
@@ -45,7 +45,7 @@ def settled(
     return recipe.model_copy(update={"train": recipe.train.model_copy(update={"batch_tokens": found})})
 
 
-def _kept(run: RunFolder) -> int | None:
+def kept(run: RunFolder) -> int | None:
     """The number of a training that is to be gone on with. Raises ModelError where the file holds none."""
     if not resumable(run.checkpoints) or not run.batch_tokens.is_file():
         return None

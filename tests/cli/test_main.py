@@ -22,6 +22,7 @@ from rich.console import Console
 from nmt import __version__
 from nmt.errors import NmtError
 from nmt.events import Caution, Notice, Progress
+from nmt.wording import span
 
 main_module = sys.modules["nmt.cli.main"]
 Shell = Callable[..., CompletedProcess[bytes]]
@@ -331,7 +332,7 @@ def test_a_dumb_terminal_gets_plain_lines(monkeypatch: pytest.MonkeyPatch) -> No
     [(0.42, "0.4 s"), (12.4, "12 s"), (59.6, "1 min 0 s"), (200, "3 min 20 s"), (7500, "2 h 5 min")],
 )
 def test_spans_read_well(seconds: float, text: str) -> None:
-    assert show.span(seconds) == text
+    assert span(seconds) == text
 
 
 def test_completion_offers_commands_and_flags(shell: Shell) -> None:
