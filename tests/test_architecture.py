@@ -35,7 +35,10 @@ OWNERS = {  # who may import a library while being imported itself
         *("nmt/analysis/capture.py", "nmt/analysis/look.py"),
         *("nmt/analysis/measures.py", "nmt/analysis/importance.py", "nmt/analysis/alignment.py"),
     ),
-    "numba": ("nmt/model/inference/compiling.py", "nmt/model/inference/tiles.py"),
+    "numba": (
+        *("nmt/model/compiling.py", "nmt/model/inference/tiles.py"),
+        *("nmt/model/kernels/products.py", "nmt/model/kernels/words.py"),
+    ),
     "safetensors": ("nmt/checkpoint/", "nmt/train/"),
     "sentencepiece": ("nmt/subwords/learn.py", "nmt/subwords/vocabulary.py"),
     "sacremoses": ("nmt/corpus/moses.py",),

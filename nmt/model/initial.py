@@ -13,12 +13,18 @@ from typing import Protocol, runtime_checkable
 import torch
 from torch import Tensor, nn
 
+from nmt.model.kernels.linear import linear
+
 
 class Linear(nn.Linear):
     """A matrix and perhaps a bias, left blank until `initialize`: torch would draw from its global generator."""
 
     def reset_parameters(self) -> None:
         """Nothing: `initialize` draws the weights."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """x·Wᵀ + b."""
+        return linear(x, self.weight, self.bias)
 
 
 @runtime_checkable

@@ -13,6 +13,8 @@ from torch import Tensor, nn
 from nmt.model.attention.core import Attention
 from nmt.model.dropout import Dropout
 from nmt.model.initial import Linear
+from nmt.model.kernels import rows
+from nmt.model.kernels.linear import linear
 from nmt.model.packing import Packing
 
 EPSILON = 1e-6  # of LayerNorm, as in the code of Vaswani et al. 2017
@@ -28,6 +30,8 @@ class LayerNorm(nn.LayerNorm):
     def forward(self, x: Tensor) -> Tensor:
         """Each row with mean zero and deviation one, times the weights, plus the bias."""
         kind = x.device.type
+        if self.training and rows.suits(x):
+            return rows.layer_norm(x, self.weight, self.bias, self.eps)
         if kind == "cpu" or not torch.is_autocast_enabled(kind):
             return super().forward(x)
         with torch.autocast(kind, enabled=False):
@@ -56,7 +60,14 @@ class FeedForward(nn.Module):
 
     def forward(self, x_BTD: Tensor) -> Tensor:
         """Each position by itself."""
-        return self.outer(self.dropout(self.activation(self.inner(x_BTD))))
+        return self.outer(self.dropout(self.activated(x_BTD)))
+
+    def activated(self, x_BTD: Tensor) -> Tensor:
+        """The inner states. Of packed tokens in training, what the product gives is made them in its own place."""
+        if self.training and x_BTD.dim() == 2 and self.activation is torch.relu:
+            y_NF = linear(x_BTD, self.inner.weight)
+            return rows.rectified(y_NF, self.inner.bias) if rows.suits(y_NF) else torch.relu(y_NF + self.inner.bias)
+        return self.activation(self.inner(x_BTD))
 
 
 class Residual(nn.Module):
@@ -77,7 +88,7 @@ class Residual(nn.Module):
 
     def after(self, x_BTD: Tensor, y_BTD: Tensor) -> Tensor:
         """What the next part shall read, where `y_BTD` is what this one gave."""
-        sum_BTD = x_BTD + self.dropout(y_BTD)
+        sum_BTD = self.dropout.added(x_BTD, y_BTD)
         return self.norm(sum_BTD) if self.post else sum_BTD
 
 
@@ -137,7 +148,7 @@ class DecoderLayer(nn.Module):
         if bias_11TT is None:
             y_BTD = self.attention.causal(y_BTD)
         else:
-            y_BTD = self.attention(y_BTD, y_BTD, bias_11TT, target, target)
+            y_BTD = self.attention(y_BTD, y_BTD, bias_11TT, target, target, causal=True)
         x_BTD = self.attention_residual.after(x_BTD, y_BTD)
         y_BTD = self.cross_residual.before(x_BTD)
         y_BTD = self.cross_attention(y_BTD, memory_BSD, bias_B11S, target, source)

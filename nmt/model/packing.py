@@ -32,6 +32,7 @@ class Packing:
         self.keep_BL = torch.nn.functional.pad(keep_BT, (0, -keep_BT.size(1) % PLACES))
         sentences, tokens = keep_BT.nonzero(as_tuple=True)
         self.real = len(tokens)
+        self.starts_B = torch.nn.functional.pad(keep_BT.sum(1).cumsum(0), (1, 0))  # rows; one more, the end of the last
         self.number_BL = torch.zeros_like(self.keep_BL, dtype=torch.long)  # a real token's own, some one's in padding
         self.number_BL[sentences, tokens] = torch.arange(self.real, device=keep_BT.device)
         more = (0, -self.real % ROWS)  # as many times the first place of all

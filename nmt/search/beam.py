@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad as pad_columns
 
-from nmt.model.inference import compiling
+from nmt.model import compiling
 from nmt.model.seq2seq import State
 from nmt.search.batching import close_ranks
 from nmt.search.candidates import Predictions, predictions

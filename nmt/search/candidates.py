@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from nmt.errors import ModelError
-from nmt.model.inference import compiling
+from nmt.model import compiling
 from nmt.search import loops
 from nmt.search.loops import GROUP
 

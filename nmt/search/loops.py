@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nmt.model.inference.compiling import compiled
+from nmt.model.compiling import compiled
 from nmt.model.inference.loops import greatest, sum_of_powers
 
 GROUP = 64  # tokens that are passed over together, where none of them can be among the best

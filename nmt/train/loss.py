@@ -20,10 +20,12 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from nmt.batches.batch import Batch
+from nmt.model.kernels import rows as kernels
+from nmt.model.kernels.linear import product
 from nmt.model.seq2seq import Seq2Seq
 from nmt.model.ways import Way
 
-CHUNK = 512  # tokens whose logits are held at once on a CPU: more leave its caches, fewer make slower products
+CHUNK = 1024  # tokens whose logits are held at once on a CPU
 GPU_CHUNK = 2048  # a GPU wants larger matrices, but has no memory to waste
 
 
@@ -113,29 +115,25 @@ class _ChunkedLoss(torch.autograd.Function):
             loss, nll = -(x_D @ even_D), x_ND.new_zeros((), dtype=exact)
             dx_ND = x_ND.new_empty(x_ND.shape, dtype=exact) if learning else None
             dweight_VD = (-share * x_D).repeat(weight_VD.size(0), 1) if learning else None
-            # Logits of few bits make no better gradient by a softmax of many; only a loss that is measured gets that.
-            inner = low if learning else exact
             chunk = min(chunk, max(len(x_ND), 1))
-            all_CV, all_p_CV = (x_ND.new_empty((chunk, weight_VD.size(0)), dtype=dtype) for dtype in (low, inner))
-            row_C = torch.arange(chunk, device=x_ND.device)
+            all_CV = x_ND.new_empty((chunk, weight_VD.size(0)), dtype=low)
             for start in range(0, len(target_N), chunk):
                 rows = slice(start, start + chunk)
-                x_CD, target_C1 = x_low_ND[rows], target_N[rows, None]
+                x_CD, target_C = x_low_ND[rows], target_N[rows]
                 logits_CV = torch.mm(x_CD, matrix_VD.T, out=all_CV[: len(x_CD)])
-                p_CV = torch.softmax(logits_CV, 1, inner, out=all_p_CV[: len(x_CD)])
-                # The sum that softmax divided by is not told, but its largest element tells it.
-                total_C = logits_CV.amax(1).to(exact) - p_CV.amax(1).to(exact).log()
-                own_C = logits_CV.gather(1, target_C1).squeeze(1).to(exact)
-                nll += (total_C - own_C).sum()
-                loss += (total_C - (1 - smoothing) * own_C).sum()
-                if dx_ND is None or dweight_VD is None:
+                own_C = logits_CV.gather(1, target_C[:, None]).squeeze(1).to(exact)
+                nll_C, d_CV = _of_chunk(logits_CV, own_C, target_C, 1 - smoothing, exact, learning)
+                nll += nll_C.sum()
+                loss += nll_C.sum() + smoothing * own_C.sum()
+                if d_CV is None or dx_ND is None or dweight_VD is None:
                     continue
-                p_CV[row_C[: len(x_CD)], target_N[rows]] -= 1 - smoothing
-                dx_ND[rows] = p_CV @ matrix_VD - even_D
+                dx_ND[rows] = product(d_CV, matrix_VD.T) - even_D
                 if low == exact:
-                    dweight_VD.addmm_(p_CV.T, x_CD)
+                    dweight_VD.addmm_(d_CV.T, x_CD)
+                elif kernels.suits(d_CV):
+                    kernels.add(dweight_VD, d_CV.T @ x_CD)
                 else:
-                    dweight_VD += p_CV.T @ x_CD
+                    dweight_VD += d_CV.T @ x_CD
         ctx.save_for_backward(dx_ND, dweight_VD)
         ctx.types = x_ND.dtype, weight_VD.dtype
         ctx.mark_non_differentiable(nll)
@@ -147,3 +145,20 @@ class _ChunkedLoss(torch.autograd.Function):
         dx_ND, dweight_VD = ctx.saved_tensors
         x_type, weight_type = ctx.types
         return (dx_ND * d_loss).to(x_type), (dweight_VD * d_loss).to(weight_type), None, None, None, None
+
+
+def _of_chunk(
+    logits_CV: Tensor, own_C: Tensor, target_C: Tensor, sure: float, exact: torch.dtype, learning: bool
+) -> tuple[Tensor, Tensor | None]:
+    """−log p of each label, and where it is wanted the gradient by the logits but for the even share, in their place.
+
+    Logits of few bits make no better gradient by a softmax of many; only a loss that is measured gets that.
+    """
+    if learning and kernels.suits(logits_CV):
+        return kernels.to_gradient(logits_CV, target_C, sure), logits_CV
+    p_CV = logits_CV.softmax(1, logits_CV.dtype if learning else exact)
+    # The sum that softmax divided by is not told, but its largest element tells it.
+    total_C = logits_CV.amax(1).to(exact) - p_CV.amax(1).to(exact).log()
+    if learning:
+        p_CV[torch.arange(len(p_CV), device=p_CV.device), target_C] -= sure
+    return total_C - own_C, p_CV if learning else None

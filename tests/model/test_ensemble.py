@@ -6,10 +6,10 @@ import pytest
 import torch
 from search.models import CONFIG, random_model
 
+from nmt.model.compiling import AVAILABLE
 from nmt.model.config import TransformerConfig
 from nmt.model.ensemble import Ensemble
 from nmt.model.inference.build import Engine
-from nmt.model.inference.compiling import AVAILABLE
 from nmt.model.inference.ensemble import CompiledEnsemble
 
 OTHER = TransformerConfig.model_validate({**CONFIG.model_dump(), "width": 24, "decoder_layers": 1, "norm": "post"})

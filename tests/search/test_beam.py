@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from search.tables import BOS, EOS, FIRST, PAD, UNK, scripted, start, stepper
 from torch import Tensor
 
-from nmt.model.inference import compiling
+from nmt.model import compiling
 from nmt.search.batching import close_ranks
 from nmt.search.beam import Beams, beam_search, search
 from nmt.search.hypothesis import Hypothesis

@@ -16,9 +16,9 @@ from search.models import CONFIG, random_model, sentences, translator
 
 from nmt.corpus.lines import is_blank
 from nmt.errors import NmtError
+from nmt.model import compiling
 from nmt.model.config import TransformerConfig
 from nmt.model.ensemble import Ensemble
-from nmt.model.inference import compiling
 from nmt.model.inference.transformer import FastTransformer
 from nmt.search.control.request import Request
 from nmt.search.feed import live
@@ -388,7 +388,7 @@ def test_a_given_translation_is_scored_alike_in_any_company_whatever_the_precisi
 def test_without_numba_the_same_is_translated(random_translator: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
     lines = sentences(12, seed=9)
     expected = random_translator.translate(lines)
-    monkeypatch.setattr("nmt.model.inference.compiling.AVAILABLE", False)
+    monkeypatch.setattr("nmt.model.compiling.AVAILABLE", False)
     random_translator.solver.engine.made = None
     try:
         assert random_translator.translate(lines) == expected

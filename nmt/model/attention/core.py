@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from nmt.model.dropout import Dropout
 from nmt.model.initial import Linear
+from nmt.model.kernels.linear import linear
 from nmt.model.packing import Packing
 from nmt.model.position.core import Position
 
@@ -56,22 +57,29 @@ class Attention(nn.Module):
         bias_B1QK: Tensor | None = None,
         queries: Packing | None = None,
         keys: Packing | None = None,
+        causal: bool = False,
     ) -> Tensor:
         """Every query's mixture of the memory, in the model's width.
 
         With packings of `queries` and `keys`, `x` and memory are tokens without padding between them, x_ND. The
-        memory of self-attention is `x` itself.
+        memory of self-attention is `x` itself. `causal` tells that the bias hides the future.
         """
         if queries is None or keys is None:
             return self.attend(x_BQD, *self.remember(memory_BKD), bias_B1QK)
-        if x_BQD is memory_BKD:
-            q_BHQE, k_BHKE, v_BHKE = self.project(x_BQD, queries, self.query, self.key, self.value)
+        return self.merge(self.packed(x_BQD, memory_BKD, bias_B1QK, queries, keys, causal), x_BQD)
+
+    def packed(
+        self, x_ND: Tensor, memory_MD: Tensor, bias_B1QK: Tensor | None, queries: Packing, keys: Packing, causal: bool
+    ) -> Tensor:
+        """The heads of each token side by side."""
+        if x_ND is memory_MD:
+            q_BHQE, k_BHKE, v_BHKE = self.project(x_ND, queries, self.query, self.key, self.value)
         else:
-            (q_BHQE,) = self.project(x_BQD, queries, self.query)
-            k_BHKE, v_BHKE = self.project(memory_BKD, keys, self.key, self.value)
+            (q_BHQE,) = self.project(x_ND, queries, self.query)
+            k_BHKE, v_BHKE = self.project(memory_MD, keys, self.key, self.value)
         q_BHQE, k_BHKE = self.position.rotate(q_BHQE), self.position.rotate(k_BHKE)
         bias_BHQK = self.biased(q_BHQE, k_BHKE.size(2), bias_B1QK)
-        return self.merge(queries.together(self.mix(q_BHQE, k_BHKE, v_BHKE, bias_BHQK)), x_BQD)
+        return queries.together(self.mix(q_BHQE, k_BHKE, v_BHKE, bias_BHQK))
 
     def causal(self, x_BTD: Tensor) -> Tensor:
         """Self-attention in which every token sees itself and those before it."""
@@ -84,8 +92,12 @@ class Attention(nn.Module):
         """What several matrices of one shape make of `x_ND`, in one product, as BHTE each."""
         if len({projection.out_features for projection in projections}) > 1:
             return tuple(self.project(x_ND, packing, one)[0] for one in projections)
+        return packing.apart(self.beside(x_ND, *projections), len(projections), self.heads)
+
+    def beside(self, x_ND: Tensor, *projections: Linear) -> Tensor:
+        """What several matrices make of `x_ND`, in one product, side by side."""
         weight = torch.cat([one.weight for one in projections]) if len(projections) > 1 else projections[0].weight
-        return packing.apart(nn.functional.linear(x_ND, weight), len(projections), self.heads)
+        return linear(x_ND, weight)
 
     def remember(self, memory_BKD: Tensor, start: int = 0) -> tuple[Tensor, Tensor]:
         """Keys and values of the memory, whose first token stands at place `start`."""

@@ -13,8 +13,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from nmt.model import compiling
 from nmt.model.attention.core import Attention
-from nmt.model.inference import compiling, passes
+from nmt.model.inference import passes
 from nmt.model.inference.buffers import Buffers, Numbers
 from nmt.model.inference.linear import Arithmetic
 from nmt.model.inference.passes import Decoder, Encoder, Joints

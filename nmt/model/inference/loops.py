@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nmt.model.inference.compiling import compiled, compiled_sum, fused
+from nmt.model.compiling import compiled, compiled_sum, fused
 
 _f = np.float32
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nmt.model.inference.compiling import compiled, fused
+from nmt.model.compiling import compiled, fused
 from nmt.model.inference.loops import (
     add_and_norm,
     attend_to_past,

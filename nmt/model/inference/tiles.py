@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from nmt.model.inference.compiling import AVAILABLE, compiled
+from nmt.model.compiling import AVAILABLE, compiled
 
 Numbers = np.ndarray[Any, Any]
 ROWS = 6  # with four registers of sums each, their weights and one input, all that a processor has

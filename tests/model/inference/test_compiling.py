@@ -21,7 +21,7 @@ import nmt
 numba = pytest.importorskip("numba")
 
 LOOP = """
-from nmt.model.inference.compiling import compiled
+from nmt.model.compiling import compiled
 
 @compiled
 def double(x):
@@ -74,7 +74,7 @@ def test_a_loop_that_cannot_be_kept_works_all_the_same(
 
 
 def test_where_numba_does_not_compile_nothing_is_compiled() -> None:
-    code = "from nmt.model.inference import compiled, compiling; assert not compiling.AVAILABLE"
+    code = "from nmt.model import compiling; from nmt.model.inference import compiled; assert not compiling.AVAILABLE"
     subprocess.run([sys.executable, "-c", code], env={**os.environ, "NUMBA_DISABLE_JIT": "1"}, check=True)
 
 

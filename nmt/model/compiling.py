@@ -29,6 +29,7 @@ def _works() -> bool:
 
 AVAILABLE = _works()
 """Whether loops are compiled; otherwise they are too slow to be used."""
+_WITH_LOOPS = ".", "inference", "kernels"
 _ANY_ORDER = {"reassoc", "contract", "nsz"}
 
 
@@ -48,6 +49,26 @@ def compiled_sum(function: F) -> F:
     That order depends on how many there are to be added, and on nothing else.
     """
     return _kept_where_possible(function, fastmath=_ANY_ORDER)
+
+
+def compiled_callback(function: Callable[[Any], None]) -> Any:
+    """A function of one address as machine code that others than Python call at its `address`, while it lives."""
+    try:
+        return _callback(function, kept=True)
+    except RuntimeError:
+        return _callback(function, kept=False)
+
+
+def _callback(function: Callable[[Any], None], kept: bool) -> Any:
+    from numba import types
+    from numba.core.ccallback import CFunc
+
+    made: Any = CFunc(function, ((types.voidptr,), types.void), {}, {"error_model": "numpy"})
+    if kept:
+        made.enable_caching()
+        _keep_carefully(made._cache)
+    made.compile()
+    return made
 
 
 def _kept_where_possible(function: F, **arithmetic: Any) -> F:
@@ -105,7 +126,7 @@ def _sources() -> str:
 
     But it also holds what that function calls.
     """
-    files = sorted(Path(__file__).parent.glob("*.py"))
+    files = sorted(file for folder in _WITH_LOOPS for file in (Path(__file__).parent / folder).glob("*.py"))
     return sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 
 

@@ -1,0 +1,71 @@
+"""Loops of our own, run by the threads that torch has at hand between its operations.
+
+Threads of our own would take turns with torch's, which stay busy for a while after each operation and wait for the
+next. So the loops run where torch's do: in the team of the OpenMP library (GNU's, or one that is called as it is) that
+torch has loaded. Where there is none, as outside Linux, or nothing compiles loops, whoever has a loop does without.
+
+What a loop is written with stands in nmt.model.kernels.words; that module, and those of the loops, are imported when
+training begins: translating needs none of them.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from nmt.model import compiling
+
+WORDS = 24  # integers that a loop is given; those not used are zero
+FIRST = 2  # of the loop's own; before them stand the numbers of threads and of items
+
+
+@cache
+def openmp() -> Any:
+    """The library that torch's threads belong to, found through torch's own; None where it has none, or another."""
+    for file in (Path(torch.__file__).parent / "lib").glob("libtorch_cpu.so"):
+        try:
+            library = ctypes.CDLL(str(file))
+            library.GOMP_parallel.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint, ctypes.c_uint]
+            library.GOMP_parallel.restype = None
+            return library if library.omp_get_thread_num else None
+        except (OSError, AttributeError):
+            return None
+    return None
+
+
+def available() -> bool:
+    """Whether loops can be run."""
+    return compiling.AVAILABLE and openmp() is not None
+
+
+def reaches(x: Tensor) -> bool:
+    """Whether loops can be run over `x`: it has numbers, and in this process's memory."""
+    real = type(x) in {Tensor, torch.nn.Parameter} and x.device.type == "cpu"
+    return real and not torch.compiler.is_compiling() and available()
+
+
+class Loop:
+    """A loop over independent items, compiled when it is first run."""
+
+    def __init__(self, function: Callable[[Any], None]) -> None:
+        self._function = function
+
+    def __call__(self, items: int, *words: int | Tensor) -> None:
+        """Run it over so many items; of tensors, which must be contiguous, it is given the address."""
+        given = np.zeros(WORDS, np.int64)
+        threads = max(min(torch.get_num_threads(), items), 1)
+        own = [word.data_ptr() if isinstance(word, Tensor) else word for word in words]
+        given[:FIRST] = threads, items
+        given[FIRST : FIRST + len(own)] = own
+        openmp().GOMP_parallel(self._code.address, given.ctypes.data, threads, 0)
+
+    @cached_property
+    def _code(self) -> Any:
+        return compiling.compiled_callback(self._function)

@@ -1,0 +1,103 @@
+"""What loops are written with: their words, the arrays these point to, and the numbers in there.
+
+A loop is a function of one address. There stand 64-bit integers: the number of threads, the number of items, then the
+loop's own: numbers, and addresses of arrays. Each thread takes a share of the items, and an item's result must not
+depend on the share it is in.
+
+Numbers are float32, or bfloat16 as the 16 bits that it is, since NumPy has no such type. Inside a loop all is float32.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import numpy as np
+
+from nmt.model.compiling import AVAILABLE, compiled
+from nmt.model.inference.loops import half
+from nmt.model.kernels.team import FIRST, WORDS, openmp
+
+FLOAT32, BFLOAT16 = 0, 1  # the word that tells which of the two
+
+
+at: Any = None
+"""In a loop, the place in memory of which a word is the address."""
+
+
+def read(x):
+    """A number of either type as float32."""
+    return x
+
+
+def as_in(y, x):
+    """The float32 number `x` in the type of the array `y`."""
+    return x
+
+
+if AVAILABLE and openmp() is not None:
+    from llvmlite import binding, ir
+    from numba import types
+    from numba.extending import intrinsic, overload
+    from numba.np.numpy_support import carray
+
+    binding.add_symbol("omp_get_thread_num", ctypes.cast(openmp().omp_get_thread_num, ctypes.c_void_p).value)
+    _member: Any = types.ExternalFunction("omp_get_thread_num", types.int32())
+
+    def _at(typing, address):
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            return builder.inttoptr(arguments[0], ir.IntType(8).as_pointer())
+
+        return types.voidptr(types.int64), generate
+
+    at = intrinsic(_at)
+
+    @overload(read, inline="always")
+    def _read(x):
+        if x == types.uint16:
+            return lambda x: np.int32(np.int32(x) << np.int32(16)).view(np.float32)
+        return lambda x: x
+
+    @overload(as_in, inline="always")
+    def _as_in(y, x):
+        if y.dtype == types.uint16:
+            return lambda y, x: half(x)
+        return lambda y, x: x
+
+
+@compiled
+def member():
+    """The number of the thread that asks, from 0."""
+    return np.int64(_member())
+
+
+@compiled
+def share(address):
+    """The loop's words, and the first item of this thread's share and the one after its last."""
+    words = carray(address, (WORDS,), np.int64)
+    threads, items = words[0], words[1]
+    return words[FIRST:], items * member() // threads, items * (member() + 1) // threads
+
+
+@compiled
+def floats(address, rows, columns):
+    """The float32 matrix that stands at an address."""
+    return carray(at(address), (rows, columns), np.float32)
+
+
+@compiled
+def halves(address, rows, columns):
+    """The bfloat16 matrix that stands at an address."""
+    return carray(at(address), (rows, columns), np.uint16)
+
+
+@compiled
+def shorts(address, rows, columns):
+    """The int16 matrix that stands at an address."""
+    return carray(at(address), (rows, columns), np.int16)
+
+
+@compiled
+def integers(address, rows, columns):
+    """The int64 matrix that stands at an address."""
+    return carray(at(address), (rows, columns), np.int64)
