@@ -1,8 +1,6 @@
 """`python -m nmt` is the command `nmt`."""
 
-import sys
-
-from nmt.cli import main
+from nmt.cli.process import run
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run()
