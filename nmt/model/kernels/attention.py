@@ -14,7 +14,6 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from nmt.model.kernels import team
-from nmt.model.kernels.rows import KINDS
 
 
 def suits(x_ND: Tensor, widths: Collection[int]) -> bool:
@@ -24,7 +23,7 @@ def suits(x_ND: Tensor, widths: Collection[int]) -> bool:
     from nmt.model.inference.tiles import LANES
 
     low = torch.get_autocast_dtype("cpu") if torch.is_autocast_enabled("cpu") else x_ND.dtype
-    return low in KINDS and all(width % LANES == 0 for width in widths)
+    return low in team.KINDS and all(width % LANES == 0 for width in widths)
 
 
 def attention(q_NC: Tensor, kv_MC: Tensor | None, starts_2B: Tensor, heads: int, causal: bool) -> Tensor:
@@ -46,7 +45,14 @@ class _Attention(torch.autograd.Function):
         width = q_NC.size(1) // 3 if kv_MC is None else q_NC.size(1)
         y_ND, kept_NH = q_NC.new_empty(len(q_NC), width), q_NC.new_empty(len(q_NC), 2 * heads, dtype=torch.float32)
         y_ND[int(starts_2B[0, -1]) :] = 0
-        attend(starts_2B.size(1) - 1, *_words(q_NC, kv_MC, starts_2B, heads, causal, width), y_ND, kept_NH, width)
+        attend(
+            q_NC.dtype,
+            starts_2B.size(1) - 1,
+            *_words(q_NC, kv_MC, starts_2B, heads, causal, width),
+            y_ND,
+            kept_NH,
+            width,
+        )
         ctx.save_for_backward(q_NC, kv_MC, starts_2B, kept_NH)
         ctx.heads, ctx.causal = heads, causal
         return y_ND
@@ -63,7 +69,7 @@ class _Attention(torch.autograd.Function):
         dq_NC[int(starts_2B[0, -1]) :] = 0
         dkv_MC[int(starts_2B[1, -1]) :] = 0
         words = _words(q_NC, kv_MC, starts_2B, ctx.heads, ctx.causal, width)
-        attend_back(starts_2B.size(1) - 1, *words, dy_ND, kept_NH, width, dq_NC, dkv_MC)
+        attend_back(q_NC.dtype, starts_2B.size(1) - 1, *words, dy_ND, kept_NH, width, dq_NC, dkv_MC)
         return dq_NC, None if kv_MC is None else dkv_MC, None, None, None
 
 
@@ -74,4 +80,4 @@ def _words(
     columns = (0, width, 2 * width) if kv_MC is None else (0, 0, width)
     kv_MC = q_NC if kv_MC is None else kv_MC
     sizes = *q_NC.shape, *kv_MC.shape
-    return KINDS[q_NC.dtype], *sizes, *columns, starts_2B.size(1) - 1, heads, causal, q_NC, kv_MC, starts_2B
+    return *sizes, *columns, starts_2B.size(1) - 1, heads, causal, q_NC, kv_MC, starts_2B

@@ -12,22 +12,22 @@ from __future__ import annotations
 
 import numpy as np
 
-from nmt.model.compiling import compiled, fused
+from nmt.model.compiling import compiled_part, fused
 from nmt.model.inference.loops import power_of_e, total
 from nmt.model.inference.tiles import LANES
 from nmt.model.kernels.products import multiply
 from nmt.model.kernels.team import Loop
-from nmt.model.kernels.words import BFLOAT16, as_in, floats, halves, integers, read, share
+from nmt.model.kernels.words import as_in, floats, integers, numbers, read, share
 
 _f = np.float32
 
 
-@compiled
+@compiled_part
 def _padded(count):
     return (count + LANES - 1) // LANES * LANES
 
 
-@compiled
+@compiled_part
 def _load(x_NC, row, rows, column, scale, to_RE):
     """A head of `rows` rows, times `scale`; zeros in the rows after them."""
     width = to_RE.shape[1]
@@ -39,7 +39,7 @@ def _load(x_NC, row, rows, column, scale, to_RE):
         to_RE[r] = _f(0.0)
 
 
-@compiled
+@compiled_part
 def _store(x_RE, rows, scale, y_NC, row, column):
     width = x_RE.shape[1]
     for r in range(rows):
@@ -48,19 +48,19 @@ def _store(x_RE, rows, scale, y_NC, row, column):
             y_E[e] = as_in(y_NC, x_E[e] * scale)
 
 
-@compiled
+@compiled_part
 def _turn(x_RE, to_ER):
     for r in range(x_RE.shape[0]):
         for e in range(x_RE.shape[1]):
             to_ER[e, r] = x_RE[r, e]
 
 
-@compiled
+@compiled_part
 def _seen(q, keys, causal):
     return min(q + 1, keys) if causal else keys
 
 
-@compiled
+@compiled_part
 def _greatest(x_K, seen):
     """The greatest of those that are seen, compared as whole numbers: see `greatest`."""
     bits_K, none = x_K.view(np.int32), np.int32(-0x80000000)
@@ -72,7 +72,7 @@ def _greatest(x_K, seen):
     return np.int32(most ^ ((most >> np.int32(31)) & np.int32(0x7FFFFFFF))).view(np.float32)
 
 
-@compiled
+@compiled_part
 def _powers(x_K, seen, most, part):
     """exp(x - most) times `part`, zero where it is not seen.
 
@@ -83,7 +83,7 @@ def _powers(x_K, seen, most, part):
         x_K[k] = power if k < seen else _f(0.0)
 
 
-@compiled
+@compiled_part
 def _weigh(score_QK, queries, keys, causal, kept_NH, row, head):
     """Scores become their softmax, what is hidden zero."""
     heads = kept_NH.shape[1] // 2
@@ -97,7 +97,7 @@ def _weigh(score_QK, queries, keys, causal, kept_NH, row, head):
         kept_NH[row + q, head], kept_NH[row + q, heads + head] = most, part
 
 
-@compiled
+@compiled_part
 def _weigh_again(score_QK, queries, keys, causal, kept_NH, row, head):
     """The same, by what was kept of it."""
     heads = kept_NH.shape[1] // 2
@@ -108,7 +108,7 @@ def _weigh_again(score_QK, queries, keys, causal, kept_NH, row, head):
         score_QK[q] = _f(0.0)
 
 
-@compiled
+@compiled_part
 def _through_softmax(weight_QK, d_weight_QK):
     """The gradient of weights becomes that of scores: w ⊙ (d − Σ w ⊙ d)."""
     for q in range(weight_QK.shape[0]):
@@ -120,12 +120,12 @@ def _through_softmax(weight_QK, d_weight_QK):
             d_K[k] = fused(-mean, w_K[k], d_K[k])
 
 
-@compiled
+@compiled_part
 def _matrix(flat, rows, columns):
     return flat[: rows * columns].reshape(rows, columns)
 
 
-@compiled
+@compiled_part
 def _longest(starts_2B, side, first, last):
     most = np.int64(1)
     for b in range(first, last):
@@ -133,10 +133,10 @@ def _longest(starts_2B, side, first, last):
     return _padded(most)
 
 
-@compiled
+@compiled_part
 def _attend(q_NC, kv_MC, y_ND, w, first, last):
-    heads, causal, width = w[9], w[10] > 0, w[16] // w[9]
-    starts_2B, kept_NH = integers(w[13], 2, w[8] + 1), floats(w[15], w[1], 2 * heads)
+    heads, causal, width = w[8], w[9] > 0, w[15] // w[8]
+    starts_2B, kept_NH = integers(w[12], 2, w[7] + 1), floats(w[14], w[0], 2 * heads)
     q_size, k_size = _longest(starts_2B, 0, first, last), _longest(starts_2B, 1, first, last)
     space_q, space_k = np.empty(q_size * width, np.float32), np.empty((2, k_size * width), np.float32)
     space, scale = np.empty(q_size * k_size, np.float32), _f(1.0) / _f(np.sqrt(width))
@@ -148,34 +148,31 @@ def _attend(q_NC, kv_MC, y_ND, w, first, last):
         turned_EK, score_QK = _matrix(space_k[1], width, more_k), _matrix(space, more_q, more_k)
         for head in range(heads):
             here = head * width
-            _load(q_NC, row, queries, w[5] + here, scale, x_QE)
-            _load(kv_MC, key, keys, w[6] + here, _f(1.0), x_KE)
+            _load(q_NC, row, queries, w[4] + here, scale, x_QE)
+            _load(kv_MC, key, keys, w[5] + here, _f(1.0), x_KE)
             _turn(x_KE, turned_EK)
             multiply(x_QE, turned_EK, score_QK)
             _weigh(score_QK, queries, keys, causal, kept_NH, row, head)
-            _load(kv_MC, key, keys, w[7] + here, _f(1.0), x_KE)
+            _load(kv_MC, key, keys, w[6] + here, _f(1.0), x_KE)
             multiply(score_QK, x_KE, x_QE)
             _store(x_QE, queries, _f(1.0), y_ND, row, here)
 
 
 @Loop
 def attend(address):
-    """Items are sentences. Words: the type; rows and columns of queries, of keys and values; the columns where heads of
-    queries, keys and values begin; sentences, heads, whether the future is hidden; the addresses of queries, of keys
-    and values, of starts, of the result and of what is kept; the width of the result.
+    """Items are sentences. Words: rows and columns of queries, of keys and values; the columns where heads of queries,
+    keys and values begin; sentences, heads, whether the future is hidden; the addresses of queries, of keys and values,
+    of starts, of the result and of what is kept; the width of the result.
     """
     w, first, last = share(address)
-    n, m, width = w[1], w[3], w[16]
-    if w[0] == BFLOAT16:
-        _attend(halves(w[11], n, w[2]), halves(w[12], m, w[4]), halves(w[14], n, width), w, first, last)
-    else:
-        _attend(floats(w[11], n, w[2]), floats(w[12], m, w[4]), floats(w[14], n, width), w, first, last)
+    q_NC, kv_MC = numbers(address, w[10], w[0], w[1]), numbers(address, w[11], w[2], w[3])
+    _attend(q_NC, kv_MC, numbers(address, w[13], w[0], w[15]), w, first, last)
 
 
-@compiled
+@compiled_part
 def _attend_back(q_NC, kv_MC, dy_ND, dq_NC, dkv_MC, w, first, last):
-    heads, causal, width = w[9], w[10] > 0, w[16] // w[9]
-    starts_2B, kept_NH = integers(w[13], 2, w[8] + 1), floats(w[15], w[1], 2 * heads)
+    heads, causal, width = w[8], w[9] > 0, w[15] // w[8]
+    starts_2B, kept_NH = integers(w[12], 2, w[7] + 1), floats(w[14], w[0], 2 * heads)
     q_size, k_size = _longest(starts_2B, 0, first, last), _longest(starts_2B, 1, first, last)
     space_q, space_k = np.empty((3, q_size * width), np.float32), np.empty((3, k_size * width), np.float32)
     space, scale = np.empty((2, q_size * k_size), np.float32), _f(1.0) / _f(np.sqrt(width))
@@ -189,22 +186,22 @@ def _attend_back(q_NC, kv_MC, dy_ND, dq_NC, dkv_MC, w, first, last):
         weight_QK, d_QK = _matrix(space[0], more_q, more_k), _matrix(space[1], more_q, more_k)
         for head in range(heads):
             here = head * width
-            _load(q_NC, row, queries, w[5] + here, scale, q_QE)
-            _load(kv_MC, key, keys, w[6] + here, _f(1.0), k_KE)
+            _load(q_NC, row, queries, w[4] + here, scale, q_QE)
+            _load(kv_MC, key, keys, w[5] + here, _f(1.0), k_KE)
             _turn(k_KE, turned_EK)
             multiply(q_QE, turned_EK, weight_QK)
             _weigh_again(weight_QK, queries, keys, causal, kept_NH, row, head)
-            _load(kv_MC, key, keys, w[7] + here, _f(1.0), v_KE)
+            _load(kv_MC, key, keys, w[6] + here, _f(1.0), v_KE)
             _load(dy_ND, row, queries, here, _f(1.0), dy_QE)
             _turn(v_KE, turned_EK)
             multiply(dy_QE, turned_EK, d_QK)
             multiply(weight_QK.T, dy_QE, v_KE)
-            _store(v_KE, keys, _f(1.0), dkv_MC, key, w[7] + here)
+            _store(v_KE, keys, _f(1.0), dkv_MC, key, w[6] + here)
             _through_softmax(weight_QK, d_QK)
             multiply(d_QK, k_KE, dq_QE)
-            _store(dq_QE, queries, scale, dq_NC, row, w[5] + here)
+            _store(dq_QE, queries, scale, dq_NC, row, w[4] + here)
             multiply(d_QK.T, q_QE, v_KE)
-            _store(v_KE, keys, _f(1.0), dkv_MC, key, w[6] + here)
+            _store(v_KE, keys, _f(1.0), dkv_MC, key, w[5] + here)
 
 
 @Loop
@@ -213,10 +210,6 @@ def attend_back(address):
     queries, and of keys and values.
     """
     w, first, last = share(address)
-    n, m, width = w[1], w[3], w[16]
-    if w[0] == BFLOAT16:
-        q_NC, kv_MC, dy_ND = halves(w[11], n, w[2]), halves(w[12], m, w[4]), halves(w[14], n, width)
-        _attend_back(q_NC, kv_MC, dy_ND, halves(w[17], n, w[2]), halves(w[18], m, w[4]), w, first, last)
-    else:
-        q_NC, kv_MC, dy_ND = floats(w[11], n, w[2]), floats(w[12], m, w[4]), floats(w[14], n, width)
-        _attend_back(q_NC, kv_MC, dy_ND, floats(w[17], n, w[2]), floats(w[18], m, w[4]), w, first, last)
+    q_NC, kv_MC = numbers(address, w[10], w[0], w[1]), numbers(address, w[11], w[2], w[3])
+    dq_NC, dkv_MC = numbers(address, w[16], w[0], w[1]), numbers(address, w[17], w[2], w[3])
+    _attend_back(q_NC, kv_MC, numbers(address, w[13], w[0], w[15]), dq_NC, dkv_MC, w, first, last)

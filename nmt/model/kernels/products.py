@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from nmt.model.compiling import AVAILABLE, compiled
+from nmt.model.compiling import AVAILABLE, compiled_part
 from nmt.model.inference.tiles import LANES
 
 ROWS = 4  # of a block; matrices have a multiple of it, and of LANES columns
@@ -90,7 +90,7 @@ if AVAILABLE:
     block: Any = intrinsic(prefer_literal=True)(_block)
 
 
-@compiled
+@compiled_part
 def multiply(a_RK, b_KC, y_RC):
     """y = a·b, of which a may be the other way round in memory. Rows: a multiple of ROWS; columns: one of LANES."""
     rows, columns = y_RC.shape

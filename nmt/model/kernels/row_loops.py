@@ -9,21 +9,21 @@ from __future__ import annotations
 
 import numpy as np
 
-from nmt.model.compiling import compiled, compiled_sum, fused
+from nmt.model.compiling import compiled_part, compiled_sum, fused
 from nmt.model.inference.loops import greatest, power_of_e, squares, total
 from nmt.model.kernels.team import Loop
-from nmt.model.kernels.words import BFLOAT16, as_in, floats, halves, integers, member, read, share, shorts
+from nmt.model.kernels.words import as_in, floats, integers, member, numbers, read, share, shorts
 
 _f = np.float32
 
 
-@compiled
+@compiled_part
 def _copy(x_D, row_D):
     for d in range(row_D.shape[0]):
         row_D[d] = read(x_D[d])
 
 
-@compiled
+@compiled_part
 def _put(row_D, y_D):
     for d in range(row_D.shape[0]):
         y_D[d] = as_in(y_D, row_D[d])
@@ -38,7 +38,7 @@ def _inner(x_D, y_D):
     return sum_
 
 
-@compiled
+@compiled_part
 def _normalize(x_ND, weight_D, bias_D, eps, y_ND, kept_N2, first, last):
     width = x_ND.shape[1]
     row_D = np.empty(width, np.float32)
@@ -54,20 +54,15 @@ def _normalize(x_ND, weight_D, bias_D, eps, y_ND, kept_N2, first, last):
 
 @Loop
 def normalize(address):
-    """LayerNorm. Words: the type, the width; addresses of epsilon, input, weight, bias, result, and of what is kept of
-    each row.
-    """
+    """LayerNorm. Words: the width; addresses of epsilon, input, weight, bias, result, and what is kept of each row."""
     w, first, last = share(address)
-    width, n = w[1], last
-    weight_D, bias_D, kept_N2 = floats(w[4], 1, width)[0], floats(w[5], 1, width)[0], floats(w[7], n, 2)
-    eps = floats(w[2], 1, 1)[0, 0]
-    if w[0] == BFLOAT16:
-        _normalize(halves(w[3], n, width), weight_D, bias_D, eps, halves(w[6], n, width), kept_N2, first, last)
-    else:
-        _normalize(floats(w[3], n, width), weight_D, bias_D, eps, floats(w[6], n, width), kept_N2, first, last)
+    width, n = w[0], last
+    eps, weight_D, bias_D = floats(w[1], 1, 1)[0, 0], floats(w[3], 1, width)[0], floats(w[4], 1, width)[0]
+    x_ND, y_ND, kept_N2 = numbers(address, w[2], n, width), numbers(address, w[5], n, width), floats(w[6], n, 2)
+    _normalize(x_ND, weight_D, bias_D, eps, y_ND, kept_N2, first, last)
 
 
-@compiled
+@compiled_part
 def _normalize_back(x_ND, weight_D, kept_N2, dy_ND, dx_ND, sum_2D, first, last):
     width = x_ND.shape[1]
     row_D, d_D = np.empty(width, np.float32), np.empty(width, np.float32)
@@ -92,38 +87,18 @@ def _normalize_back(x_ND, weight_D, kept_N2, dy_ND, dx_ND, sum_2D, first, last):
 
 @Loop
 def normalize_back(address):
-    """The way back. Words: the type, the width; addresses of input, weight, what was kept, the result's gradient, the
-    input's, and zeros T×2×D, to which each thread adds its sums of the gradients of weight and bias.
+    """The way back. Words: the width; addresses of input, weight, what was kept, the result's gradient, the input's,
+    and zeros T×2×D, to which each thread adds its sums of the gradients of weight and bias.
     """
     w, first, last = share(address)
-    width, n = w[1], last
-    weight_D, kept_N2 = floats(w[3], 1, width)[0], floats(w[4], n, 2)
-    sum_2D = floats(w[7], 2 * (member() + 1), width)[2 * member() :]
-    if w[0] == BFLOAT16:
-        _normalize_back(
-            halves(w[2], n, width),
-            weight_D,
-            kept_N2,
-            halves(w[5], n, width),
-            halves(w[6], n, width),
-            sum_2D,
-            first,
-            last,
-        )
-    else:
-        _normalize_back(
-            floats(w[2], n, width),
-            weight_D,
-            kept_N2,
-            floats(w[5], n, width),
-            floats(w[6], n, width),
-            sum_2D,
-            first,
-            last,
-        )
+    width, n = w[0], last
+    x_ND, weight_D, kept_N2 = numbers(address, w[1], n, width), floats(w[2], 1, width)[0], floats(w[3], n, 2)
+    dy_ND, dx_ND = numbers(address, w[4], n, width), numbers(address, w[5], n, width)
+    sum_2D = floats(w[6], 2 * (member() + 1), width)[2 * member() :]
+    _normalize_back(x_ND, weight_D, kept_N2, dy_ND, dx_ND, sum_2D, first, last)
 
 
-@compiled
+@compiled_part
 def _add_thinned(x_ND, y_ND, level_ND, bound, factor, z_ND, first, last):
     for n in range(first, last):
         x_D, y_D, level_D, z_D = x_ND[n], y_ND[n], level_ND[n], z_ND[n]
@@ -134,22 +109,20 @@ def _add_thinned(x_ND, y_ND, level_ND, bound, factor, z_ND, first, last):
 
 @Loop
 def add_thinned(address):
-    """x + y, of y only what is kept, times a factor. Words: the type, the width, the level from which on a number is
-    kept; addresses of the factor, x, y, levels and result.
+    """x + y, of y only what is kept, times a factor. Words: the width, the level from which on a number is kept;
+    addresses of the factor, x, y, levels and result.
     """
     w, first, last = share(address)
-    width, n, bound = w[1], last, np.int16(w[2])
-    factor, level_ND = floats(w[3], 1, 1)[0, 0], shorts(w[6], n, width)
-    if w[0] == BFLOAT16:
-        x_ND, y_ND, z_ND = halves(w[4], n, width), halves(w[5], n, width), halves(w[7], n, width)
-        _add_thinned(x_ND, y_ND, level_ND, bound, factor, z_ND, first, last)
-    else:
-        _add_thinned(
-            floats(w[4], n, width), floats(w[5], n, width), level_ND, bound, factor, floats(w[7], n, width), first, last
-        )
+    width, n = w[0], last
+    x_ND, y_ND, z_ND = (
+        numbers(address, w[3], n, width),
+        numbers(address, w[4], n, width),
+        numbers(address, w[6], n, width),
+    )
+    _add_thinned(x_ND, y_ND, shorts(w[5], n, width), np.int16(w[1]), floats(w[2], 1, 1)[0, 0], z_ND, first, last)
 
 
-@compiled
+@compiled_part
 def _thinned(y_ND, level_ND, bound, factor, z_ND, first, last):
     for n in range(first, last):
         y_D, level_D, z_D = y_ND[n], level_ND[n], z_ND[n]
@@ -162,15 +135,12 @@ def _thinned(y_ND, level_ND, bound, factor, z_ND, first, last):
 def thinned(address):
     """The same without x. Words: as above, but the addresses are of the factor, y, levels and result."""
     w, first, last = share(address)
-    width, n, bound = w[1], last, np.int16(w[2])
-    factor, level_ND = floats(w[3], 1, 1)[0, 0], shorts(w[5], n, width)
-    if w[0] == BFLOAT16:
-        _thinned(halves(w[4], n, width), level_ND, bound, factor, halves(w[6], n, width), first, last)
-    else:
-        _thinned(floats(w[4], n, width), level_ND, bound, factor, floats(w[6], n, width), first, last)
+    width, n = w[0], last
+    y_ND, z_ND = numbers(address, w[3], n, width), numbers(address, w[5], n, width)
+    _thinned(y_ND, shorts(w[4], n, width), np.int16(w[1]), floats(w[2], 1, 1)[0, 0], z_ND, first, last)
 
 
-@compiled
+@compiled_part
 def _rectify(y_ND, bias_D, first, last):
     for n in range(first, last):
         y_D = y_ND[n]
@@ -180,16 +150,13 @@ def _rectify(y_ND, bias_D, first, last):
 
 @Loop
 def rectify(address):
-    """max(0, y + bias) in the place of y. Words: the type, the width; addresses of y and the bias."""
+    """max(0, y + bias) in the place of y. Words: the width; addresses of y and the bias."""
     w, first, last = share(address)
-    bias_D = floats(w[3], 1, w[1])[0]
-    if w[0] == BFLOAT16:
-        _rectify(halves(w[2], last, w[1]), bias_D, first, last)
-    else:
-        _rectify(floats(w[2], last, w[1]), bias_D, first, last)
+    width, n = w[0], last
+    _rectify(numbers(address, w[1], n, width), floats(w[2], 1, width)[0], first, last)
 
 
-@compiled
+@compiled_part
 def _rectify_back(y_ND, dy_ND, dx_ND, sum_D, first, last):
     for n in range(first, last):
         y_D, dy_D, dx_D = y_ND[n], dy_ND[n], dx_ND[n]
@@ -202,22 +169,20 @@ def _rectify_back(y_ND, dy_ND, dx_ND, sum_D, first, last):
 
 @Loop
 def rectify_back(address):
-    """The way back. Words: the type, the width; addresses of the result, its gradient, the gradient of y, and zeros
-    T×D, to which each thread adds its sum of the bias's gradient.
+    """The way back. Words: the width; addresses of the result, its gradient, the gradient of y, and zeros T×D, to which
+    each thread adds its sum of the bias's gradient.
     """
     w, first, last = share(address)
-    width, sum_D = w[1], floats(w[5], member() + 1, w[1])[member()]
-    if w[0] == BFLOAT16:
-        _rectify_back(
-            halves(w[2], last, width), halves(w[3], last, width), halves(w[4], last, width), sum_D, first, last
-        )
-    else:
-        _rectify_back(
-            floats(w[2], last, width), floats(w[3], last, width), floats(w[4], last, width), sum_D, first, last
-        )
+    width, n = w[0], last
+    y_ND, dy_ND, dx_ND = (
+        numbers(address, w[1], n, width),
+        numbers(address, w[2], n, width),
+        numbers(address, w[3], n, width),
+    )
+    _rectify_back(y_ND, dy_ND, dx_ND, floats(w[4], member() + 1, width)[member()], first, last)
 
 
-@compiled
+@compiled_part
 def _add(x_ND, y_ND, first, last):
     for n in range(first, last):
         x_D, y_D = x_ND[n], y_ND[n]
@@ -227,16 +192,14 @@ def _add(x_ND, y_ND, first, last):
 
 @Loop
 def add(address):
-    """y + x in the place of y, float32 numbers. Words: the type of x, the width; addresses of x and y."""
+    """y + x in the place of y, float32 numbers. Words: the width; addresses of x and y."""
     w, first, last = share(address)
-    if w[0] == BFLOAT16:
-        _add(halves(w[2], last, w[1]), floats(w[3], last, w[1]), first, last)
-    else:
-        _add(floats(w[2], last, w[1]), floats(w[3], last, w[1]), first, last)
+    width, n = w[0], last
+    _add(numbers(address, w[1], n, width), floats(w[2], n, width), first, last)
 
 
-@compiled
-def _to_gradient(z_NV, own_N, sure, log_N, first, last):
+@compiled_part
+def _to_gradient(z_NV, own_N, sure, nll_N, first, last):
     size = z_NV.shape[1]
     row_V = np.empty(size, np.float32)
     for n in range(first, last):
@@ -251,18 +214,15 @@ def _to_gradient(z_NV, own_N, sure, log_N, first, last):
             row_V[v] *= part
         row_V[own] -= sure
         _put(row_V, z_V)
-        log_N[n] = most + np.log(sum_) - score
+        nll_N[n] = most + np.log(sum_) - score
 
 
 @Loop
 def to_gradient(address):
-    """Logits become softmax(logits) - `sure` at the label: what a loss gives back of them. Words: the type, the size of
-    the vocabulary; addresses of `sure`, logits, labels, and each row's -log p of its label.
+    """Logits become softmax(logits) - `sure` at the label: what a loss gives back of them. Words: the size of the
+    vocabulary; addresses of `sure`, logits, labels, and each row's -log p of its label.
     """
     w, first, last = share(address)
-    size, n = w[1], last
-    sure, own_N, log_N = floats(w[2], 1, 1)[0, 0], integers(w[4], 1, n)[0], floats(w[5], 1, n)[0]
-    if w[0] == BFLOAT16:
-        _to_gradient(halves(w[3], n, size), own_N, sure, log_N, first, last)
-    else:
-        _to_gradient(floats(w[3], n, size), own_N, sure, log_N, first, last)
+    width, n = w[0], last
+    sure, own_N, nll_N = floats(w[1], 1, 1)[0, 0], integers(w[3], 1, n)[0], floats(w[4], 1, n)[0]
+    _to_gradient(numbers(address, w[2], n, width), own_N, sure, nll_N, first, last)

@@ -17,9 +17,6 @@ from torch.autograd.function import once_differentiable
 
 from nmt.model.kernels import team
 
-KINDS = {torch.float32: 0, torch.bfloat16: 1}
-"""How a loop is told the type of a tensor, in the numbers of nmt.model.kernels.words; there are loops for these two."""
-
 
 @cache
 def _loops() -> ModuleType:
@@ -32,7 +29,7 @@ def suits(*tensors: Tensor) -> bool:
     """Whether there are loops for these, which are of one shape."""
     first = tensors[0]
     return (
-        first.dtype in KINDS
+        first.dtype in team.KINDS
         and all(x.dtype == first.dtype and x.is_contiguous() for x in tensors)
         and all(team.reaches(x) for x in tensors)
     )
@@ -59,25 +56,24 @@ def rectified(y: Tensor, bias_F: Tensor) -> Tensor:
 def to_gradient(logits_CV: Tensor, target_C: Tensor, sure: float) -> Tensor:
     """−log p of each row's label, float32; the logits become p, less `sure` at the label."""
     nll_C = torch.empty(len(logits_CV))
-    size = logits_CV.size(1)
-    _loops().to_gradient(len(nll_C), KINDS[logits_CV.dtype], size, torch.tensor(sure), logits_CV, target_C, nll_C)
+    _loops().to_gradient(*_shape(logits_CV), torch.tensor(sure), logits_CV, target_C, nll_C)
     return nll_C
 
 
 def add(y_ND: Tensor, x_ND: Tensor) -> None:
     """`y_ND` becomes y + x: torch would make a float32 copy of a bfloat16 `x` first."""
-    _loops().add(len(y_ND), KINDS[x_ND.dtype], y_ND.size(1), x_ND, y_ND)
+    _loops().add(*_shape(x_ND), x_ND, y_ND)
 
 
-def _shape(x: Tensor) -> tuple[int, int, int]:
-    """What every loop over rows is told first: how many, their type and their width."""
-    return math.prod(x.shape[:-1]), KINDS[x.dtype], x.size(-1)
+def _shape(x: Tensor) -> tuple[torch.dtype, int, int]:
+    """What every loop over rows is told first: the type, how many there are, and their width."""
+    return x.dtype, math.prod(x.shape[:-1]), x.size(-1)
 
 
 class _LayerNorm(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight_D: Tensor, bias_D: Tensor, eps: float) -> Tensor:
-        y, kept_N2 = torch.empty_like(x), torch.empty(_shape(x)[0], 2)
+        y, kept_N2 = torch.empty_like(x), torch.empty(_shape(x)[1], 2)
         _loops().normalize(*_shape(x), torch.tensor(eps), x, weight_D, bias_D, y, kept_N2)
         ctx.save_for_backward(x, weight_D, kept_N2)
         return y

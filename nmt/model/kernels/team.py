@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from functools import cache, cached_property
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,8 @@ from torch import Tensor
 
 from nmt.model import compiling
 
+KINDS = {torch.float32: "float32", torch.bfloat16: "uint16"}
+"""The types of numbers that there are loops for, and NumPy's name of what they are to a loop."""
 WORDS = 24  # integers that a loop is given; those not used are zero
 FIRST = 2  # of the loop's own; before them stand the numbers of threads and of items
 
@@ -52,20 +54,19 @@ def reaches(x: Tensor) -> bool:
 
 
 class Loop:
-    """A loop over independent items, compiled when it is first run."""
+    """A loop over independent items, compiled for a type of numbers when it is first run over them."""
 
     def __init__(self, function: Callable[[Any], None]) -> None:
         self._function = function
+        self._code: dict[torch.dtype, Any] = {}
 
-    def __call__(self, items: int, *words: int | Tensor) -> None:
+    def __call__(self, dtype: torch.dtype, items: int, *words: int | Tensor) -> None:
         """Run it over so many items; of tensors, which must be contiguous, it is given the address."""
+        if dtype not in self._code:
+            self._code[dtype] = compiling.compiled_callback(self._function, KINDS[dtype])
         given = np.zeros(WORDS, np.int64)
         threads = max(min(torch.get_num_threads(), items), 1)
         own = [word.data_ptr() if isinstance(word, Tensor) else word for word in words]
         given[:FIRST] = threads, items
         given[FIRST : FIRST + len(own)] = own
-        openmp().GOMP_parallel(self._code.address, given.ctypes.data, threads, 0)
-
-    @cached_property
-    def _code(self) -> Any:
-        return compiling.compiled_callback(self._function)
+        openmp().GOMP_parallel(self._code[dtype].address, given.ctypes.data, threads, 0)

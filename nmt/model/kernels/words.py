@@ -4,7 +4,8 @@ A loop is a function of one address. There stand 64-bit integers: the number of 
 loop's own: numbers, and addresses of arrays. Each thread takes a share of the items, and an item's result must not
 depend on the share it is in.
 
-Numbers are float32, or bfloat16 as the 16 bits that it is, since NumPy has no such type. Inside a loop all is float32.
+The numbers are float32, or bfloat16 as the 16 bits that it is, since NumPy has no such type: the address is of the one
+or the other, and a loop is compiled for each. Inside it all is float32.
 """
 
 from __future__ import annotations
@@ -14,15 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from nmt.model.compiling import AVAILABLE, compiled
+from nmt.model.compiling import AVAILABLE, compiled_part
 from nmt.model.inference.loops import half
 from nmt.model.kernels.team import FIRST, WORDS, openmp
 
-FLOAT32, BFLOAT16 = 0, 1  # the word that tells which of the two
 
-
-at: Any = None
-"""In a loop, the place in memory of which a word is the address."""
+def numbers(address, word, rows, columns):
+    """The matrix of the loop's type of number that stands at the address in a word."""
 
 
 def read(x):
@@ -46,11 +45,19 @@ if AVAILABLE and openmp() is not None:
 
     def _at(typing, address):
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            return builder.inttoptr(arguments[0], ir.IntType(8).as_pointer())
+            (given,), place = arguments, ir.IntType(8).as_pointer()
+            is_number = isinstance(signature.args[0], types.Integer)
+            return builder.inttoptr(given, place) if is_number else builder.bitcast(given, place)
 
-        return types.voidptr(types.int64), generate
+        return types.voidptr(address), generate
 
-    at = intrinsic(_at)
+    _place: Any = intrinsic(_at)  # of a number or an address of anything, the address of nothing in particular
+
+    @overload(numbers, inline="always")
+    def _numbers(address, word, rows, columns):
+        if address.dtype == types.uint16:
+            return lambda address, word, rows, columns: carray(_place(word), (rows, columns), np.uint16)
+        return lambda address, word, rows, columns: carray(_place(word), (rows, columns), np.float32)
 
     @overload(read, inline="always")
     def _read(x):
@@ -65,39 +72,33 @@ if AVAILABLE and openmp() is not None:
         return lambda y, x: x
 
 
-@compiled
+@compiled_part
 def member():
     """The number of the thread that asks, from 0."""
     return np.int64(_member())
 
 
-@compiled
+@compiled_part
 def share(address):
     """The loop's words, and the first item of this thread's share and the one after its last."""
-    words = carray(address, (WORDS,), np.int64)
+    words = carray(_place(address), (WORDS,), np.int64)
     threads, items = words[0], words[1]
     return words[FIRST:], items * member() // threads, items * (member() + 1) // threads
 
 
-@compiled
+@compiled_part
 def floats(address, rows, columns):
     """The float32 matrix that stands at an address."""
-    return carray(at(address), (rows, columns), np.float32)
+    return carray(_place(address), (rows, columns), np.float32)
 
 
-@compiled
-def halves(address, rows, columns):
-    """The bfloat16 matrix that stands at an address."""
-    return carray(at(address), (rows, columns), np.uint16)
-
-
-@compiled
+@compiled_part
 def shorts(address, rows, columns):
     """The int16 matrix that stands at an address."""
-    return carray(at(address), (rows, columns), np.int16)
+    return carray(_place(address), (rows, columns), np.int16)
 
 
-@compiled
+@compiled_part
 def integers(address, rows, columns):
     """The int64 matrix that stands at an address."""
-    return carray(at(address), (rows, columns), np.int64)
+    return carray(_place(address), (rows, columns), np.int64)
