@@ -152,6 +152,10 @@ def test_a_dry_run_names_the_folder_and_problems_with_files(nmt, toy: Path, foun
 
 def test_a_recipe_that_is_none_is_told_from_what_was_meant(nmt, toy: Path) -> None:
     assert "hint: did you mean toy.toml?" in nmt("run", "tyo.toml").err
+    assert "hint: check the path" in nmt("run", "sample.toml").err
+    (toy / "recipes").mkdir()
+    (toy / "recipes" / "sample.toml").touch()
+    assert "hint: did you mean recipes/sample.toml?" in nmt("run", "sample").err
     (toy / "runs").mkdir()
     assert "hint: a recipe is a file" in nmt("run", "runs").err
     (toy / "runs" / "recipe.toml").touch()
