@@ -120,7 +120,10 @@ def check(recipe: RecipeFile, set_: Overrides = None, run_dir: RunDir = None, qu
     resolved = read(recipe, set_ or [])
     found = list(dict.fromkeys(problems(resolved, where(resolved, run_dir))))
     if found:
-        raise RecipeError("\n".join(found), f"mend these; nmt recipe check {recipe} looks again")
+        offered = [made.file for load in resolved.data.download for made in load.extract or (load,)]
+        lacking = any(not file.exists() for file in offered)
+        fetch = f"nmt download {recipe} fetches files; " if lacking else ""
+        raise RecipeError("\n".join(found), f"mend these; {fetch}nmt recipe check {recipe} looks again")
     for text in cautions(resolved):
         show.caution(text)
     show.say(f"{recipe}: no problems; nmt run {recipe}")

@@ -99,12 +99,15 @@ def read_toml(path: Path) -> tuple[dict[str, Any], str]:
 
 
 def _path_hint(path: Path) -> str:
-    """The file that was meant: a run folder's own recipe, or one beside it that is called almost so."""
+    """The file that was meant: a run folder's own recipe, one in recipes/, or one called almost so."""
     if path.is_dir():
         kept = path / "recipe.toml"
         return f"a recipe is a file: {kept} is one" if kept.is_file() else "a recipe is a file, such as NAME.toml"
-    beside = {other.name: other for other in path.parent.glob("*.toml")} if path.parent.is_dir() else {}
-    near = nearest(path.name, beside)
+    kept = path.parent / "recipes" / path.with_suffix(".toml").name
+    if kept.is_file():
+        return f"did you mean {kept}?"
+    beside = {other.stem: other for other in path.parent.glob("*.toml")} if path.parent.is_dir() else {}
+    near = nearest(path.stem, beside)  # without the ends, in which all are alike
     return f"did you mean {beside[near]}?" if near else "check the path"
 
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from nmt.corpus.config import LanguagesConfig, TextConfig
 from nmt.errors import ModelError
 from nmt.files import read_json, sha256
 from nmt.model.config import ModelConfig
-from nmt.schema import Config
+from nmt.schema import Config, nearest
 from nmt.search.config import SearchConfig
 
 FORMAT = 1
@@ -183,7 +184,7 @@ def resolve(model: Path) -> Path:
     if model.is_file():
         raise ModelError(_about_file(model), "name the folder of a run, a checkpoint or an exported model")
     if not model.is_dir():
-        raise ModelError(f"{model}: there is no such folder", "check the path; a run lies in runs/NAME")
+        raise ModelError(f"{model}: there is no such folder", _about_missing(model))
     if (model / DESCRIPTION).is_file():
         return model
     if (model / "model" / DESCRIPTION).is_file():
@@ -198,6 +199,14 @@ def resolve(model: Path) -> Path:
         f"{model}: holds no model: no {DESCRIPTION}, no model/ and no checkpoints/",
         "name a run folder that has been trained, a checkpoint folder or an exported model",
     )
+
+
+def _about_missing(path: Path) -> str:
+    beside: list[str] = []
+    with suppress(OSError):
+        beside = [other.name for other in path.parent.iterdir() if other.is_dir()]
+    near = nearest(path.name, beside)
+    return f"did you mean {path.with_name(near)}?" if near else "check the path; a run lies in runs/NAME"
 
 
 def _about_file(path: Path) -> str:

@@ -133,7 +133,8 @@ class Record:
         if lie:
             yield Notice(f"train: {', '.join(lie)}")
         if self.recipe.train.curves and not self.curves:
-            yield Notice('train: learning curves are drawn where matplotlib is installed: pip install "nmt[plots]"')
+            drawn = f'with matplotlib (pip install "nmt[plots]"), or by nmt report {self.run.path} without it'
+            yield Notice(f"train: learning curves are drawn {drawn}")
 
 
 def summary(entries: Sequence[Mapping[str, Any]], state: State, best_by: str, checkpoints: Path) -> str:

@@ -63,9 +63,10 @@ def plan(
         reasons = _reasons(stage, recipe, run, force)
         if stage.follows in stale and not reasons:
             reasons = [f"{stage.follows} runs before it"]
-        if stage.after in stale and not reasons:
-            reasons = [f"{stage.after} runs before it, and may give other results"]
-            if stage.resumes and any(run.checkpoints.glob("step-*")):
+        learned = stage.resumes and stage.name not in force and any(run.checkpoints.glob("step-*"))
+        if stage.after in stale and (learned or not reasons):
+            reasons = [*reasons, f"{stage.after} runs before it, and may give other results"]
+            if learned:
                 reasons += ["checkpoints of other results can't be gone on from: --force train starts over"]
         if reasons:
             stale.add(stage.name)

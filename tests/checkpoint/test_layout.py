@@ -60,11 +60,20 @@ def test_a_pointer_that_names_no_checkpoint_is_an_error(text: str, tmp_path: Pat
 
 
 def test_a_missing_folder_and_a_file_are_named(tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match="no such folder"):
+    with pytest.raises(ModelError, match="no such folder") as gone:
         resolve(tmp_path / "nowhere")
+    assert gone.value.hint == "check the path; a run lies in runs/NAME"
     (tmp_path / "file").write_text("text")
     with pytest.raises(ModelError, match="is a file; a model is a folder"):
         resolve(tmp_path / "file")
+
+
+def test_the_folder_that_was_meant_is_named(tmp_path: Path) -> None:
+    (tmp_path / "sample").mkdir()
+    (tmp_path / "sampler.txt").touch()
+    with pytest.raises(ModelError, match="no such folder") as gone:
+        resolve(tmp_path / "sampel")
+    assert gone.value.hint == f"did you mean {tmp_path / 'sample'}?"
 
 
 def test_pruning_removes_all_others_and_cleaning_all_leftovers(tmp_path: Path) -> None:

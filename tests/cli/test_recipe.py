@@ -182,6 +182,14 @@ def test_check_finds(nmt, toy: Path, override: str, problem: str) -> None:
     assert ended.err.splitlines()[-1] == "hint: mend these; nmt recipe check toy.toml looks again"
 
 
+def test_check_names_the_download_of_files_that_are_missing(nmt, toy: Path) -> None:
+    with (toy / "toy.toml").open("a") as recipe:
+        recipe.write('\n[[data.download]]\nurl = "https://example.org/train.bb"\nfile = "train.bb"\n')
+    (toy / "train.bb").unlink()
+    fetch = "hint: mend these; nmt download toy.toml fetches files; nmt recipe check toy.toml looks again"
+    assert nmt("recipe", "check", "toy.toml").err.splitlines()[-1] == fetch
+
+
 @pytest.mark.parametrize(
     "more", [(), ("bpe.kind=unigram",), ("bpe.shared=false", "model.tie_embeddings=target")], ids=str
 )

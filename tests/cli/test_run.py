@@ -48,6 +48,11 @@ def test_one_command_leads_from_raw_text_to_a_table_of_scores_and_back_to_transl
         "translate: average runs before it, and may give other results",
         "score: average runs before it",
     ]
+    both = nmt("run", "toy.toml", "--dry-run", "--set", "train.steps=6", "--set", "bpe.size=290").out
+    assert both.splitlines()[2] == (
+        "train: train.steps changed 4 → 6; bpe runs before it, and may give other results; "
+        "checkpoints of other results can't be gone on from: --force train starts over"
+    )
     assert nmt("run", "runs/toy/recipe.toml", "--dry-run").out.count("nothing to do") == 6, "the kept recipe is one"
 
 
@@ -152,6 +157,10 @@ def test_a_dry_run_names_the_folder_and_problems_with_files(nmt, toy: Path, foun
 
 def test_a_recipe_that_is_none_is_told_from_what_was_meant(nmt, toy: Path) -> None:
     assert "hint: did you mean toy.toml?" in nmt("run", "tyo.toml").err
+    assert "hint: check the path" in nmt("run", "sample.toml").err
+    (toy / "recipes").mkdir()
+    (toy / "recipes" / "sample.toml").touch()
+    assert "hint: did you mean recipes/sample.toml?" in nmt("run", "sample").err
     (toy / "runs").mkdir()
     assert "hint: a recipe is a file" in nmt("run", "runs").err
     (toy / "runs" / "recipe.toml").touch()

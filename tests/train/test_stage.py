@@ -142,6 +142,16 @@ def test_a_training_leaves_what_people_read_and_says_in_one_line_how_it_went(fol
     assert rows == [list(row) for row in zip(sources, references, translator.translate(sources, beam=1), strict=True)]
 
 
+def test_without_matplotlib_training_says_how_its_curves_are_drawn(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    told = [event.text for event in trained(folder, "train.curves=true", "train.steps=1") if isinstance(event, Notice)]
+    run = folder / "run"
+    how = f'with matplotlib (pip install "nmt[plots]"), or by nmt report {run} without it'
+    assert f"train: learning curves are drawn {how}" in told and not (run / "curves.png").exists()
+
+
 def test_records_that_cannot_be_written_are_told_once_and_training_goes_on(folder: Path) -> None:
     changes = [f"train.tensorboard={str(find_spec('tensorboard') is not None).lower()}"]
     for name in ("validation", "tensorboard"):  # where folders are to be
