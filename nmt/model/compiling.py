@@ -5,6 +5,8 @@ Where numba cannot be installed, as for versions of Python that are too new for 
 
 from __future__ import annotations
 
+import signal
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
@@ -97,6 +99,42 @@ def _compiled(function: F, kept: bool, **how: Any) -> F:
     return cast(F, made)
 
 
+def _hold_signals() -> None:
+    """A signal that comes while something is compiled acts after that.
+
+    It would act inside the compiler, which calls Python back from machine code: there an exception goes nowhere, and
+    whoever asked the program to end would have to ask again.
+    """
+    from numba.core import event
+
+    class Holder(event.Listener):
+        depth = 0
+        handlers: dict[int, Any] = {}
+        came: list[int] = []
+
+        def on_start(self, event: object) -> None:
+            if threading.current_thread() is threading.main_thread():
+                self.depth += 1
+                if self.depth == 1:
+                    ours = [number for number in (signal.SIGINT, signal.SIGTERM) if callable(signal.getsignal(number))]
+                    self.handlers = {number: signal.signal(number, self.note) for number in ours}
+
+        def note(self, number: int, frame: object) -> None:
+            self.came.append(number)
+
+        def on_end(self, event: object) -> None:
+            if threading.current_thread() is threading.main_thread():
+                self.depth -= 1
+                if self.depth == 0:
+                    for number, handler in self.handlers.items():
+                        signal.signal(number, handler)
+                    came, self.came = self.came, []
+                    for number in came:
+                        signal.raise_signal(number)
+
+    event.register("numba:compiler_lock", Holder())
+
+
 def _keep_carefully(cache: Any) -> None:
     """What is kept may be damaged, or there may be no room for it: then it is compiled again, and nothing ends.
 
@@ -158,3 +196,4 @@ if AVAILABLE:
         return types.float32(types.float32, types.float32, types.float32), generate
 
     fused = cast(Any, intrinsic(_fused))
+    _hold_signals()

@@ -7,6 +7,7 @@ import importlib.util
 import inspect
 import os
 import pkgutil
+import signal
 import subprocess
 import sys
 import textwrap
@@ -94,3 +95,25 @@ def test_whatever_writes_computes_as_it_is_written() -> None:
     for one in summing:
         written = ast.walk(ast.parse(textwrap.dedent(inspect.getsource(one.py_func))))
         assert not any(isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store) for node in written), one
+
+
+class Asked(Exception):
+    """What the handler of a signal raises."""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_while_something_is_compiled_acts_after_that(number: signal.Signals) -> None:
+    from numba.core.compiler_lock import global_compiler_lock
+
+    def ask(number: int, frame: object) -> None:
+        raise Asked
+
+    compiled, before = False, signal.signal(number, ask)
+    try:
+        with pytest.raises(Asked), global_compiler_lock:
+            with global_compiler_lock:
+                signal.raise_signal(number)
+            compiled = True
+        assert compiled and signal.getsignal(number) is ask
+    finally:
+        signal.signal(number, before)
