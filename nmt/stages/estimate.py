@@ -213,8 +213,8 @@ def _measured(recipe: Recipe, plan: Drawn, sizes: Sizes, work: Work, least: int)
             _batches(plan),
             rules=replace(recipe.train.rules(precision), guide=None),
             pad=plan.pairs.pad,
-            flops=lambda batch: _passed(recipe, batch_work(recipe.model, sizes.target, batch, plan.pairs.pad)).all,
-        )
+            flops=lambda batch: _passes(recipe) * batch_work(recipe.model, sizes.target, batch, plan.pairs.pad).all,
+        )  # none of whose layers is left out
     seconds, threads = pace.update_seconds(work.all), torch.get_num_threads() if device.type == "cpu" else None
     time = Time(True, _called(device), 1, precision, threads, seconds, None, _sustained(device))
     return replace(time, updates_measured=pace.updates), pace
