@@ -58,11 +58,11 @@ def _tokens(updates: Updates) -> list[str]:
         f"{updates.source_tokens:,.0f} source and {updates.target_tokens:,.0f} target tokens an update, in {batches} "
         f"of up to {updates.batch_tokens:,} with padding; {TEXTS[updates.text]}"
     ]
-    epoch = "" if updates.an_epoch is None else f"{updates.an_epoch:,.0f} updates an epoch"
+    epoch = "" if updates.an_epoch is None else f"{counted(round(updates.an_epoch), 'update')} an epoch"
     if updates.in_all is None:
         return [*told, "how many updates there are nobody can tell without the text: set train.steps"]
     passes = "" if updates.epochs is None else f", {digits(updates.epochs)} epochs"
-    end = f"{updates.in_all:,.0f} updates in all{passes}, by train.{updates.ended_by}"
+    end = f"{counted(round(updates.in_all), 'update')} in all{passes}, by train.{updates.ended_by}"
     return [*told, f"{epoch}; {end}" if epoch else end]
 
 
@@ -78,7 +78,7 @@ def _flops(found: Estimate) -> list[str]:
     told.append(f"{power(found.training_flops)} in all")
     unit, many = ("GPUs", time.gpus) if time.gpus > 1 or not time.measured else ("machine", 1)
     told.append(f"{power(found.paper_flops)} by the paper's formula, time x GPUs x sustained float32 FLOPS of each:")
-    told.append(f"{span(time.hours)} x {many} x {time.tflops:.3g} TFLOPS" + " of this machine" * (unit == "machine"))
+    told.append(f"{span(time.hours)} x {many:,} x {time.tflops:.3g} TFLOPS" + " of this machine" * (unit == "machine"))
     if paper := found.published:
         told.append(
             f"the paper's own: {span(paper.hours)} x {paper.gpus} {paper.gpu} x {paper.tflops:g} TFLOPS = "
@@ -109,7 +109,7 @@ def _time(time: Time, updates: Updates) -> list[str]:
         threads = "" if time.threads is None else f", {counted(time.threads, 'thread')}"
         made = counted(time.updates_measured or 0, "update")
         return [*told, f"measured on {time.on} in {time.precision}{threads}, by {made}"]
-    many = f"each of {time.gpus} {time.on}" if time.gpus > 1 else f"one {time.on}"
+    many = f"each of {time.gpus:,} {time.on}" if time.gpus > 1 else f"one {time.on}"
     return [
         *told,
         f"computed: {many} is assumed to reach {100 * (time.utilisation or 0):.0f} % of {time.peak_tflops:g} TFLOPS in "

@@ -40,14 +40,15 @@ class Lengths:
     told_by: Literal["shards", "corpus", "news"]
 
 
-def lengths_of(recipe: Recipe, run: RunFolder) -> Lengths:
-    """The best that can be known without preparing anything. Raises DataError for text that cannot be read."""
-    if (run.shards / "train.source").is_file():
+def lengths_of(recipe: Recipe, run: RunFolder | None) -> Lengths:
+    """The best that can be known without preparing anything, with a `run` whose shards are of this recipe: theirs.
+
+    Raises DataError for text that cannot be read.
+    """
+    if run:
         source, target = (shard.lengths for shard in open_shards(run, "train"))
-        corpora = corpora_of(run, recipe.train.corpus_temperature) or [(len(source), 1.0)]
-        if sum(pairs for pairs, _ in corpora) == len(source):
-            pairs = sum(count * weight for count, weight in corpora)
-            return Lengths(source, target, tuple(corpora), pairs, "shards")
+        corpora = corpora_of(run, recipe.train.corpus_temperature)
+        return Lengths(source, target, tuple(corpora), sum(count * weight for count, weight in corpora), "shards")
     if all(path.is_file() for corpus in recipe.data.train for path in corpus.files()):
         return _of_corpus(recipe)
     return _of_news()
@@ -59,20 +60,23 @@ def _of_corpus(recipe: Recipe) -> Lengths:
     if recipe.train.corpus_temperature is not None:
         tags = [corpus.tag or number for number, corpus in enumerate(recipe.data.train)]
         corpora = tempered(corpora, recipe.train.corpus_temperature, tags)
-    pairs = sum(count * weight for count, weight in corpora)
+    lines = sum(count * weight for count, weight in corpora)
     sides: tuple[list[int], list[int]] = [], []
+    ranges, before = list[tuple[int, float]](), 1 + recipe.preprocess.context_sentences
     for corpus, (count, weight) in zip(recipe.data.train, corpora, strict=True):
-        share = max(1, round(MOST_PAIRS * count * weight / max(pairs, 1)))
-        before = 1 + recipe.preprocess.context_sentences
-        for source, target in islice(corpus.build().pairs("replace"), min(share, count)):
+        read, known = min(max(1, round(MOST_PAIRS * count * weight / max(lines, 1))), count), len(sides[0])
+        for source, target in islice(corpus.build().pairs("replace"), read):
             if source.strip() and target.strip():
                 sides[0].append(before * (guessed(source) + 1) - 1 + (corpus.tag is not None))
                 sides[1].append(guessed(target))
+        if len(sides[0]) > known:
+            ranges.append((len(sides[0]) - known, weight * count / read))
     if not sides[0]:
         raise DataError(f"{recipe.data.train[0].files()[0]}: holds no text", "name the training files")
     source_N, target_N = (np.array(side, dtype=np.int32) for side in sides)
-    often = min(pairs, ENOUGH_PAIRS) / len(source_N)
-    return Lengths(source_N, target_N, ((len(source_N), often),), pairs, "corpus")
+    pairs = sum(count * often for count, often in ranges)
+    part = min(1.0, ENOUGH_PAIRS / pairs)
+    return Lengths(source_N, target_N, tuple((count, often * part) for count, often in ranges), pairs, "corpus")
 
 
 def guessed(text: str) -> int:
@@ -98,13 +102,17 @@ class Drawn:
     """Of these lengths, with random ids."""
     source: np.ndarray
     target: np.ndarray
-    """Tokens of each pair of some batches, end marks counted."""
+    """Tokens of each pair of some updates, end marks counted."""
+    updates: int
+    updates_an_epoch: float | None
     batches: int
-    batches_an_epoch: float | None
+    """The most that one of them has: fewer than train.accumulate where there is too little text for more."""
+    largest: int
+    """Tokens on the longer side of the largest batch, padding counted."""
 
 
 def drawn(recipe: Recipe, lengths: Lengths, batch_tokens: int, vocabulary: tuple[int, int]) -> Drawn:
-    """The batches of the first epoch, or of its first group. Raises TrainingError where no pair fits."""
+    """The updates of the first epoch, or of its first group. Raises TrainingError where no pair fits."""
     from nmt.subwords.vocabulary import BOS, EOS, PAD
 
     max_source, max_target = side_limits(recipe)
@@ -120,11 +128,21 @@ def drawn(recipe: Recipe, lengths: Lengths, batch_tokens: int, vocabulary: tuple
     )
     sides = (Invented(lengths.source, vocabulary[0]), Invented(lengths.target, vocabulary[1]))
     pairs = Pairs(*sides, order, bos=BOS, eos=EOS, pad=PAD)
-    batches = [rows for update in updates_of(pairs, 0, 0) for rows in update]
+    updates = updates_of(pairs, 0, 0)
+    batches = [rows for update in updates for rows in update]
     rows = np.concatenate(batches)
     own = sum(count * weight for count, weight in lengths.corpora)
-    whole = None if lengths.pairs is None else len(batches) * order.groups * lengths.pairs / own
-    return Drawn(pairs, lengths.source[rows] + 1, lengths.target[rows] + 1, len(batches), whole)
+    whole = None if lengths.pairs is None else len(updates) * order.groups * lengths.pairs / own
+    longer = np.maximum(lengths.source, lengths.target) + 1
+    return Drawn(
+        pairs,
+        lengths.source[rows] + 1,
+        lengths.target[rows] + 1,
+        len(updates),
+        whole,
+        max(map(len, updates)),
+        max(len(batch) * int(longer[batch].max()) for batch in batches),
+    )
 
 
 class Invented:

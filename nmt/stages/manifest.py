@@ -155,6 +155,15 @@ def staleness(stage: Stage, recipe: Recipe, run: RunFolder) -> list[str]:
     return reasons
 
 
+def misfits(stage: Stage, recipe: Recipe, run: RunFolder) -> list[str]:
+    """Why what the stage left is not of this recipe; what was removed since, after it was read, is no reason."""
+    try:
+        return staleness(stage, recipe, run)
+    except NmtError:
+        manifest = read_manifest(stage, run)
+        return _setting_reasons(stage, recipe, manifest) if manifest else []
+
+
 def followed(stage: Stage, run: RunFolder) -> str:
     """When the stage that `stage` follows has finished, or empty."""
     manifest = read_manifest(STAGES[stage.follows], run) if stage.follows else None

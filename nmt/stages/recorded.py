@@ -139,14 +139,13 @@ class Record:
 
 def summary(entries: Sequence[Mapping[str, Any]], state: State, best_by: str, checkpoints: Path) -> str:
     """A training in one line: updates, time, speed, the best validation, and where the model lies."""
-    steps = [entry for entry in entries if entry["event"] == "step" and entry.get("rate")]
+    steps = [entry for entry in entries if entry["event"] == "step" and entry.get("rate") and entry.get("tokens")]
     parts = [f"{counted(state.step, 'update')} in {span(state.elapsed)}"]
     if seconds := sum(entry["tokens"] / entry["rate"] for entry in steps):
         parts.append(f"{sum(entry['tokens'] for entry in steps) / seconds:,.0f} tokens/s")
-    best = [entry for entry in entries if entry.get("best") and entry.get(best_by) is not None][-1:]
-    for entry in best:
+    if state.best is not None and state.best_step is not None:
         name, digits = {"bleu": ("BLEU", 2), "chrf": ("chrF", 2), "loss": ("validation loss", 3)}[best_by]
-        parts.append(f"best {name} {entry[best_by]:.{digits}f} at update {entry['step']:,}")
+        parts.append(f"best {name} {state.best:.{digits}f} at update {state.best_step:,}")
     if model := layout.pointed(checkpoints, layout.BEST) or layout.pointed(checkpoints, layout.LAST):
         parts.append(f"model in {model}")
     return f"train: {', '.join(parts)}"

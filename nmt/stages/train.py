@@ -52,37 +52,39 @@ def run(recipe: Recipe, run: RunFolder, ranks: Ranks | None = None) -> Iterator[
     from nmt.train.fit import fit
     from nmt.train.kernels import attention_kernels
     from nmt.train.ranks import Ranks
+    from nmt.train.room import SMALLER_MODEL, memory_for
     from nmt.train.signals import stop_on_signals
     from nmt.train.store import Helper, Store
 
     ranks = ranks or Ranks()
     if not ranks.call():
         return
-    device, precision = yield from placed(recipe, ranks)
-    files = vocabulary_files(run, recipe.bpe.shared)
-    source, target = Vocabulary.load(files["source"]), Vocabulary.load(files["target"])
-    sizes = len(source), len(target), target.pad
-    recipe = yield from settled(recipe, run, sizes, device, precision, ranks)
-    pairs, order = training_pairs(recipe, run, target)
-    yield from told_of_data(recipe, run, order)
-    model = yield from fresh_model(recipe, run, sizes, files, device, ranks)
-    parent = parent_of(recipe)
-    optimizer = recipe.train.optimizer.build(model, precision)
-    torch.manual_seed(derive(recipe.seed, "dropout"))
+    with memory_for("before the first update", ranks.rank, SMALLER_MODEL):
+        device, precision = yield from placed(recipe, ranks)
+        files = vocabulary_files(run, recipe.bpe.shared)
+        source, target = Vocabulary.load(files["source"]), Vocabulary.load(files["target"])
+        sizes = len(source), len(target), target.pad
+        recipe = yield from settled(recipe, run, sizes, device, precision, ranks)
+        pairs, order = training_pairs(recipe, run, target)
+        yield from told_of_data(recipe, run, order)
+        model = yield from fresh_model(recipe, run, sizes, files, device, ranks)
+        parent = parent_of(recipe)
+        optimizer = recipe.train.optimizer.build(model, precision)
+        torch.manual_seed(derive(recipe.seed, "dropout"))
 
-    decay = recipe.train.ema_decay
-    ema = Ema(model, decay) if decay is not None else None
-    copied = copied_files(recipe, run)
-    description = describe(recipe, run, copied, sizes[:2])
-    settings = compared_settings(recipe, run, description, order)
-    how = {"every": recipe.train.save_every, "keep": recipe.train.keep_checkpoints}
-    kind = Store if ranks.leads else Helper
-    store = kind(run.checkpoints, description, copied, **how, settings=settings, ema=ema)
-    state, told = resume(store, model, optimizer, ranks, partial(is_default, recipe))
-    yield from told
-    if parent and not state.step:
-        yield from told_of_parent(recipe, parent)
-    measure = validator(recipe, run, model, description, copied, device, precision, ranks, ema)
+        decay = recipe.train.ema_decay
+        ema = Ema(model, decay) if decay is not None else None
+        copied = copied_files(recipe, run)
+        description = describe(recipe, run, copied, sizes[:2])
+        settings = compared_settings(recipe, run, description, order)
+        how = {"every": recipe.train.save_every, "keep": recipe.train.keep_checkpoints}
+        kind = Store if ranks.leads else Helper
+        store = kind(run.checkpoints, description, copied, **how, settings=settings, ema=ema)
+        state, told = resume(store, model, optimizer, ranks, partial(is_default, recipe))
+        yield from told
+        if parent and not state.step:
+            yield from told_of_parent(recipe, parent)
+        measure = validator(recipe, run, model, description, copied, device, precision, ranks, ema)
     order_of = partial(batch_order, recipe, run)
     with (
         stop_on_signals() as should_stop,

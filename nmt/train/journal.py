@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 from nmt.errors import OutputError
@@ -18,6 +19,8 @@ from nmt.train.events import Step
 
 STEPS_A_LINE = 10
 NAMES = ("step", "skipped", "halved", "validation", "saved", "stopped")
+COUNTS = ("step", "steps", "epoch", "tokens")
+NUMBERS = ("loss", "nll", "rate", "learning_rate", "norm", "perplexity", "bleu", "chrf")
 
 
 class Journal:
@@ -50,7 +53,8 @@ class Journal:
     def rewind(self, step: int, validated: int) -> int:
         """Take out what was written of updates after `step` and of validations after `validated`: they are made again.
 
-        Lines that were cut off go too; what isn't of training stays. Returns how many lines went. Raises OutputError.
+        Lines that were cut off, or cannot be of training, go too; what isn't of training stays. Returns how many went.
+        Raises OutputError.
         """
         if not self.path.exists():
             return 0
@@ -81,14 +85,22 @@ class Journal:
 
 
 def read_journal(path: Path) -> Iterator[dict[str, Any]]:
-    """The events of a journal, oldest first; a line that was cut off is passed over."""
+    """The events of a journal, oldest first; a line that was cut off, or is none of training's, is passed over."""
     for line in path.read_bytes().split(b"\n"):
         try:
             data = json.loads(line)
         except ValueError:
             continue
-        if isinstance(data, dict):
+        if isinstance(data, dict) and _measured(data):
             yield data
+
+
+def _measured(entry: Mapping[str, Any]) -> bool:
+    """Whether whoever reads the entry finds numbers, or nothing, where training writes them."""
+    whole = (entry.get(name) for name in COUNTS)
+    return all(type(value) in (int, NoneType) for value in whole) and all(
+        isinstance(entry.get(name), int | float | None) for name in NUMBERS
+    )
 
 
 def made_once(entries: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
@@ -134,7 +146,7 @@ def _stays(line: str, step: int, validated: int) -> bool:
         data = json.loads(line)
     except ValueError:
         return False
-    if not isinstance(data, dict):
+    if not isinstance(data, dict) or not _measured(data):
         return False
     last = validated if data.get("event") == "validation" else step
     return data.get("event") not in NAMES or (data.get("step") or 0) <= last

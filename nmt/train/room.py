@@ -46,7 +46,18 @@ def padded(batch: Batch) -> int:
     return len(batch.src_BS) * max(batch.src_BS.size(1), batch.tgt_BT.size(1))
 
 
-_SIGNS = ("can't allocate memory", "Cannot allocate memory", "std::bad_alloc", "out of memory", "ALLOC_FAILED")
+SMALLER_BATCHES = (
+    "lower train.batch_tokens, and raise train.accumulate instead; the same command goes on from the newest checkpoint"
+)
+SMALLER_MODEL = "take a smaller [model]; nmt recipe estimate RECIPE --gpu h100 tells how much memory this one needs"
+_SIGNS = (
+    "can't allocate memory",
+    "Cannot allocate memory",
+    "std::bad_alloc",
+    "out of memory",
+    "ALLOC_FAILED",
+    "Storage size calculation overflowed",  # more than any machine can have
+)
 
 
 def ran_out(error: BaseException) -> bool:
@@ -57,15 +68,11 @@ def ran_out(error: BaseException) -> bool:
 
 
 @contextmanager
-def memory_for(work: str, rank: int) -> Iterator[None]:
+def memory_for(work: str, rank: int, hint: str = SMALLER_BATCHES) -> Iterator[None]:
     """Where memory runs out in the block, which halving a batch does not help, TrainingError tells at what `work`."""
     try:
         yield
     except Exception as error:
         if not ran_out(error):
             raise
-        raise TrainingError(
-            f"{work}: the memory of rank {rank} does not suffice",
-            "lower train.batch_tokens, and raise train.accumulate instead; the same command goes on from the newest "
-            "checkpoint",
-        ) from error
+        raise TrainingError(f"{work}: the memory of rank {rank} does not suffice", hint) from error

@@ -50,10 +50,60 @@ def test_time_grows_with_updates_and_falls_with_gpus(nmt, toy: Path) -> None:
         assert longer[part][key] == pytest.approx(3 * one[part][key])
     assert many["time"]["hours"] == pytest.approx(one["time"]["hours"] / 4)
     assert many["flops"] == {**one["flops"], "paper": pytest.approx(one["flops"]["paper"])}
-    accumulated = cost("--set", "train.accumulate=3")
-    assert accumulated["flops"]["an_update"]["all"] == pytest.approx(3 * one["flops"]["an_update"]["all"])
+    assert many["memory"]["activations"] < one["memory"]["activations"]  # of a part of the batch
     twice = cost("--set", "train.rdrop_alpha=5")
     assert twice["flops"]["training"] == pytest.approx(2 * one["flops"]["training"])
+
+
+def test_an_epochs_last_update_has_what_is_left(nmt, toy: Path) -> None:
+    """However many batches are accumulated, an epoch has the same tokens in a whole number of updates."""
+
+    def cost(batches: int) -> tuple[dict[str, Any], float]:
+        found = told(nmt("recipe", "estimate", "toy.toml", *ON_GPU, "--set", f"train.accumulate={batches}"))
+        return found["updates"], found["flops"]["an_update"]["all"]
+
+    (one, work), (some, more), (many, most) = map(cost, (1, 2, 1000))
+    assert some["an_epoch"] == -(-one["an_epoch"] // 2) > one["an_epoch"] / 2 and many["an_epoch"] == 1
+    for updates, flops in ((some, more), (many, most)):
+        assert updates["an_epoch"] * updates["target_tokens"] == pytest.approx(one["an_epoch"] * one["target_tokens"])
+        assert updates["an_epoch"] * flops == pytest.approx(one["an_epoch"] * work)
+    assert (some["accumulate"], many["accumulate"]) == (2, one["an_epoch"])
+
+
+def test_a_small_corpus_counts_as_often_as_its_weight_says(nmt, toy: Path) -> None:
+    words = {"train.aa": "a\n" * 10, "train.bb": "b\n" * 10, "long.aa": "a a a a a a a a a a\n" * 200}
+    for name, text in {**words, "long.bb": words["long.aa"]}.items():
+        (toy / name).write_text(text)
+    recipe = (toy / "toy.toml").read_text()
+    more = '[[data.train]]\nsource = "long.aa"\ntarget = "long.bb"\n\n[data.valid]'
+    recipe = recipe.replace('target = "train.bb"', 'target = "train.bb"\nweight = 20').replace("[data.valid]", more)
+    (toy / "two.toml").write_text(recipe)
+    updates = told(nmt("recipe", "estimate", "two.toml", *ON_GPU))["updates"]
+    short, long = (1 + guessed(text) for text in ("a", "a a a a a a a a a a"))
+    assert updates["an_epoch"] * updates["source_tokens"] == pytest.approx(200 * short + 200 * long)
+
+
+def test_what_a_run_must_make_anew_is_guessed_instead(nmt, toy: Path) -> None:
+    """As when settings are tried out beside a run that is there, or when one was broken off."""
+    assert nmt("run", "toy.toml", "--to", "bpe").status == 0
+    run, aside = toy / "runs" / "toy", toy / "aside"
+    for change, lost, reason in (
+        ("bpe.size=290", None, "bpe: bpe.size changed 300 → 290"),
+        ("train.steps=9", run / "shards" / "train.target", "bpe: shards/train.target is missing or was changed"),
+        ("train.steps=9", run / "preprocess", "preprocess: has not run yet"),
+        ("preprocess.max_ratio=3", toy / "test.aa", "preprocess: preprocess.max_ratio changed 9.0 → 3.0"),
+    ):
+        if lost:
+            lost.rename(aside)
+        ended = nmt("recipe", "estimate", "toy.toml", *ON_GPU, "--set", change)
+        if lost:
+            aside.rename(lost)
+        found = told(ended)
+        assert (found["updates"]["text"], found["vocabulary"]["told_by"]) == ("corpus", "bpe.size"), change
+        assert reason in ended.err and "made anew" in found["warnings"][0]
+    (toy / "train.aa").unlink()  # which was read already
+    known = told(nmt("recipe", "estimate", "toy.toml", *ON_GPU, "--set", "train.steps=9"))
+    assert known["updates"]["text"] == "shards" and not any("made anew" in warning for warning in known["warnings"])
 
 
 def test_whatever_ends_training_first_is_counted(nmt, toy: Path) -> None:
@@ -102,6 +152,7 @@ def test_what_nobody_can_tell_is_not_told(nmt, toy: Path) -> None:
         (("--gpus", "2"), 2, "--gpus 2: say which with --gpu"),
         (("--set", "train.device=cuda:77"), 1, "error: [train] device = 'cuda:77': this machine has "),
         (("--set", "train.max_source_tokens=2", "--gpu", "t4"), 1, "no training pair is left"),
+        (("--set", "model.feedforward=10000000000000"), 1, "cpu: weights, gradients and moments need "),
     ],
 )
 def test_what_stands_in_the_way(nmt, toy: Path, arguments: tuple[str, ...], status: int, problem: str) -> None:

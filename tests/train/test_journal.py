@@ -70,6 +70,19 @@ def test_what_was_made_again_counts_once_as_it_was_made_last() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    "odd", ['{"event": "step", "step": "x"}', '{"event": "validation", "step": 1, "bleu": "high"}', "[1]", "7", "{", ""]
+)
+def test_lines_that_training_cannot_have_written_are_passed_over_and_go_when_it_goes_on(
+    odd: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "journal.jsonl"
+    path.write_text(odd + "\n")
+    Journal(path, steps_a_line=1).write(step(1))
+    assert [line["step"] for line in read_journal(path)] == [1]
+    assert Journal(path).rewind(1, 1) == 1 and path.read_text().count("\n") == 1
+
+
 def test_there_may_be_no_journal_yet(tmp_path: Path) -> None:
     assert Journal(tmp_path / "journal.jsonl").rewind(0, 0) == 0
 

@@ -296,6 +296,28 @@ def test_a_missing_device_is_one_line(folder: Path) -> None:
         trained(folder, "train.device=cuda:99")
 
 
+@pytest.mark.parametrize("inner", [10**13, 10**18])
+def test_a_model_that_no_memory_holds_is_one_line(inner: int, folder: Path) -> None:
+    with pytest.raises(TrainingError, match="before the first update: the memory of rank 0 ") as problem:
+        trained(folder, f"model.feedforward={inner}")
+    assert "smaller" in problem.value.hint
+
+
+def test_the_last_line_tells_the_best_checkpoint_whatever_became_of_the_journal(folder: Path) -> None:
+    """Edited by hand, or with bests of another measure."""
+    journal = folder / "run" / "journal.jsonl"
+    trained(folder, "train.best_by=chrf")
+    lines = journal.read_text().splitlines()
+    odd = ['{"event": "step", "step": "x"}', '{"event": "validation", "step": 10, "chrf": "high", "best": true}']
+    journal.write_text("\n".join([*odd, *lines[2:], '{"event": "step", "step": 12, "rate": 5.0}', "[1]", ""]))
+    events = trained(folder, "train.best_by=loss")
+    assert isinstance(events[-1], Stopped) and not events[-1].interrupted
+    best = pointed(folder / "run" / "checkpoints", BEST)
+    (told,) = (event.text for event in events if isinstance(event, Notice) and "tokens/s" in event.text)
+    number = read_validation(best)["loss"]
+    assert f"best validation loss {number:.3f} at update {int(best.name[5:])}, model in {best}" in told
+
+
 def test_no_checkpoint_holds_a_pickle(folder: Path) -> None:
     trained(folder)
     kinds = {path.suffix for path in (folder / "run" / "checkpoints").rglob("*") if path.is_file()}
