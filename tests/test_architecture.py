@@ -36,7 +36,7 @@ OWNERS = {  # who may import a library while being imported itself
         *("nmt/analysis/measures.py", "nmt/analysis/importance.py", "nmt/analysis/alignment.py"),
     ),
     "numba": (
-        *("nmt/model/compiling.py", "nmt/model/inference/tiles.py"),
+        *("nmt/model/compiling.py", "nmt/model/vectors.py", "nmt/model/inference/tiles.py"),
         *("nmt/model/kernels/products.py", "nmt/model/kernels/words.py"),
     ),
     "safetensors": ("nmt/checkpoint/", "nmt/train/"),

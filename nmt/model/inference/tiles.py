@@ -15,37 +15,14 @@ from typing import Any
 
 import numpy as np
 
+from nmt.model import vectors
 from nmt.model.compiling import AVAILABLE, compiled
+from nmt.model.vectors import FEATURES, LANES, VECTORS
 
 Numbers = np.ndarray[Any, Any]
 ROWS = 6  # with four registers of sums each, their weights and one input, all that a processor has
 
 
-def features() -> set[str]:
-    """What numba compiles for, in LLVM's words; nothing is known of a processor that is not this one."""
-    if not AVAILABLE:
-        return set()
-    from llvmlite import binding
-    from numba.core import config as settings
-
-    config: Any = settings
-
-    if config.CPU_NAME or config.CPU_FEATURES:
-        return {name[1:] for name in (config.CPU_FEATURES or "").split(",") if name.startswith("+")}
-    return {name for name, there in binding.get_host_cpu_features().items() if there}
-
-
-def _registers(features: set[str]) -> tuple[int, int]:
-    """Numbers of 32 bits in a vector register, and how many registers of sums a row of a tile has."""
-    if "avx512f" in features:
-        return 16, 4
-    if "avx2" in features:
-        return 8, 2
-    return (4, 4) if "neon" in features else (4, 2)
-
-
-FEATURES = features()
-LANES, VECTORS = _registers(FEATURES)
 WIDTH = LANES * VECTORS
 DOT = {"int8": {"avx512f", "avx512vnni"}, "uint16": {"avx512f", "avx512bf16"}}
 """The instructions that a type of weights needs; float32 needs none."""
@@ -70,8 +47,8 @@ if AVAILABLE:
     from numba.core import cgutils
     from numba.extending import intrinsic
 
-    _FLOAT, _INT, _LONG, _BYTE = ir.FloatType(), ir.IntType(32), ir.IntType(64), ir.IntType(8)
-    _FLOATS, _INTS = ir.VectorType(_FLOAT, LANES), ir.VectorType(_INT, LANES)
+    _INT, _LONG = ir.IntType(32), ir.IntType(64)
+    _FLOATS, _INTS = ir.VectorType(ir.FloatType(), LANES), ir.VectorType(_INT, LANES)
     _KINDS = {
         "float32": (f"llvm.fmuladd.v{LANES}f32", _FLOATS, _FLOATS),
         "int8": ("llvm.x86.avx512.vpdpbusd.512", _INTS, _INTS),
@@ -92,21 +69,13 @@ if AVAILABLE:
             def array(place: int) -> Any:
                 return context.make_array(signature.args[place])(context, builder, arguments[place])
 
-            def address(array: Any, indices: list[Any], kind: Any) -> Any:
-                strides = cgutils.unpack_tuple(builder, array.strides)
-                offset = ir.Constant(_LONG, 0)
-                for index, stride in zip(indices, strides, strict=False):
-                    offset = builder.add(offset, builder.mul(index, stride))
-                start = builder.bitcast(array.data, _BYTE.as_pointer())
-                return builder.bitcast(builder.gep(start, [offset]), kind.as_pointer())
-
             _, _, r, _, n, p, _, _, o = arguments
             z, weight, start, y = array(1), array(3), array(6), array(7)
             row_R = [builder.add(r, ir.Constant(_LONG, i)) for i in range(rows)]
-            z_R = [address(z, [row], factors.element) for row in row_R]
-            weights = address(weight, [n, p], factors)
+            z_R = [vectors.address(builder, z, [row], factors.element) for row in row_R]
+            weights = vectors.address(builder, weight, [n, p], factors)
             steps = cgutils.unpack_tuple(builder, weight.shape)[2]
-            firsts = [_load(builder, address(start, [n, p], sums), v) for v in range(VECTORS)]
+            firsts = [vectors.load(builder, vectors.address(builder, start, [n, p], sums), v) for v in range(VECTORS)]
             multiply = cgutils.get_or_insert_function(
                 builder.module, ir.FunctionType(sums, [sums, factors, factors]), name
             )
@@ -119,12 +88,12 @@ if AVAILABLE:
             k.add_incoming(ir.Constant(_LONG, 0), before)
             sum_RV = [[builder.phi(sums) for _ in range(VECTORS)] for _ in range(rows)]
             here = builder.gep(weights, [builder.mul(k, ir.Constant(_LONG, VECTORS))])
-            weight_V = [_load(builder, here, v) for v in range(VECTORS)]
+            weight_V = [vectors.load(builder, here, v) for v in range(VECTORS)]
             for z_I, sum_V in zip(z_R, sum_RV, strict=True):
                 x = builder.load(builder.gep(z_I, [k]))
                 if kind == "int8":
                     x = builder.xor(x, ir.Constant(_INT, 0x80808080))
-                x = _everywhere(builder, x, factors)
+                x = vectors.everywhere(builder, x, factors)
                 for sum_, first, weight in zip(sum_V, firsts, weight_V, strict=True):
                     operands = [x, weight, sum_] if kind == "float32" else [sum_, x, weight]
                     sum_.add_incoming(first, before)
@@ -135,10 +104,9 @@ if AVAILABLE:
 
             builder.position_at_end(after)
             for row, sum_V in zip(row_R, sum_RV, strict=True):
-                ends = address(y, [row, o], sums)
+                ends = vectors.address(builder, y, [row, o], sums)
                 for v, sum_ in enumerate(sum_V):
-                    done = builder.store(sum_.incomings[1][0], builder.gep(ends, [ir.Constant(_LONG, v)]))
-                    done.align = 4
+                    vectors.store(builder, sum_.incomings[1][0], ends, v)
             return context.get_dummy_value()
 
         return generate
@@ -155,17 +123,6 @@ if AVAILABLE:
 
     tile: Any = intrinsic(prefer_literal=True)(_tile)
     apart: Any = intrinsic(_apart)
-
-    def _load(builder: Any, start: Any, place: int) -> Any:
-        loaded = builder.load(builder.gep(start, [ir.Constant(_LONG, place)]))
-        loaded.align = 4
-        return loaded
-
-    def _everywhere(builder: Any, x: Any, vector: Any) -> Any:
-        """`x` in every lane."""
-        nothing = ir.Constant(vector, ir.Undefined)
-        one = builder.insert_element(nothing, x, ir.Constant(_INT, 0))
-        return builder.shuffle_vector(one, nothing, ir.Constant(_INTS, [0] * LANES))
 
 
 @compiled

@@ -20,7 +20,7 @@ def suits(x_ND: Tensor, widths: Collection[int]) -> bool:
     """Whether there are loops for the queries, keys and values made of `x_ND`, where heads have these widths."""
     if len(widths) != 1 or not team.reaches(x_ND):
         return False
-    from nmt.model.inference.tiles import LANES
+    from nmt.model.vectors import LANES
 
     low = torch.get_autocast_dtype("cpu") if torch.is_autocast_enabled("cpu") else x_ND.dtype
     return low in team.KINDS and all(width % LANES == 0 for width in widths)

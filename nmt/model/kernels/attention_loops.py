@@ -14,10 +14,10 @@ import numpy as np
 
 from nmt.model.compiling import compiled_part, fused
 from nmt.model.inference.loops import power_of_e, total
-from nmt.model.inference.tiles import LANES
 from nmt.model.kernels.products import multiply
 from nmt.model.kernels.team import Loop
 from nmt.model.kernels.words import as_in, floats, integers, numbers, read, share
+from nmt.model.vectors import LANES
 
 _f = np.float32
 

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from nmt.model import vectors as registers
 from nmt.model.compiling import AVAILABLE, compiled_part
-from nmt.model.inference.tiles import LANES
+from nmt.model.vectors import LANES
 
 ROWS = 4  # of a block; matrices have a multiple of it, and of LANES columns
 
@@ -18,7 +19,7 @@ if AVAILABLE:
     from numba.core import cgutils
     from numba.extending import intrinsic
 
-    _FLOAT, _LONG, _BYTE, _INT = ir.FloatType(), ir.IntType(64), ir.IntType(8), ir.IntType(32)
+    _FLOAT, _LONG, _BYTE = ir.FloatType(), ir.IntType(64), ir.IntType(8)
     _FLOATS = ir.VectorType(_FLOAT, LANES)
 
     def _block(typing, vectors, a_RK, r, b_KC, c, y_RC):
@@ -32,7 +33,7 @@ if AVAILABLE:
             a, b, y = (context.make_array(signature.args[i])(context, builder, arguments[i]) for i in (1, 3, 5))
             steps = cgutils.unpack_tuple(builder, a.shape)[1]
             rows = [builder.add(r, ir.Constant(_LONG, row)) for row in range(ROWS)]
-            a_R = [_address(builder, a, [row], _FLOAT) for row in rows]
+            a_R = [registers.address(builder, a, [row], _FLOAT) for row in rows]
             step_a = cgutils.unpack_tuple(builder, a.strides)[1]
             zero = ir.Constant(_FLOATS, [0.0] * LANES)
             add = cgutils.get_or_insert_function(
@@ -46,12 +47,12 @@ if AVAILABLE:
             k = builder.phi(_LONG)
             k.add_incoming(ir.Constant(_LONG, 0), before)
             sum_RV = [[builder.phi(_FLOATS) for _ in range(vectors)] for _ in range(ROWS)]
-            here = _address(builder, b, [k, c], _FLOATS)
-            b_V = [_load(builder, here, v) for v in range(vectors)]
+            here = registers.address(builder, b, [k, c], _FLOATS)
+            b_V = [registers.load(builder, here, v) for v in range(vectors)]
             offset = builder.mul(k, step_a)
             for a_K, sum_V in zip(a_R, sum_RV, strict=True):
                 place = builder.bitcast(builder.gep(builder.bitcast(a_K, _BYTE.as_pointer()), [offset]), a_K.type)
-                x = _everywhere(builder, builder.load(place))
+                x = registers.everywhere(builder, builder.load(place), _FLOATS)
                 for sum_, factor in zip(sum_V, b_V, strict=True):
                     sum_.add_incoming(zero, before)
                     sum_.add_incoming(builder.call(add, [x, factor, sum_]), loop)
@@ -61,31 +62,12 @@ if AVAILABLE:
 
             builder.position_at_end(after)
             for row, sum_V in zip(rows, sum_RV, strict=True):
-                ends = _address(builder, y, [row, c], _FLOATS)
+                ends = registers.address(builder, y, [row, c], _FLOATS)
                 for v, sum_ in enumerate(sum_V):
-                    done = builder.store(sum_.incomings[1][0], builder.gep(ends, [ir.Constant(_LONG, v)]))
-                    done.align = 4
+                    registers.store(builder, sum_.incomings[1][0], ends, v)
             return context.get_dummy_value()
 
         return generate
-
-    def _address(builder: Any, array: Any, indices: list[Any], kind: Any) -> Any:
-        strides = cgutils.unpack_tuple(builder, array.strides)
-        offset = ir.Constant(_LONG, 0)
-        for index, stride in zip(indices, strides, strict=False):
-            offset = builder.add(offset, builder.mul(index, stride))
-        start = builder.bitcast(array.data, _BYTE.as_pointer())
-        return builder.bitcast(builder.gep(start, [offset]), kind.as_pointer())
-
-    def _load(builder: Any, start: Any, place: int) -> Any:
-        loaded = builder.load(builder.gep(start, [ir.Constant(_LONG, place)]))
-        loaded.align = 4
-        return loaded
-
-    def _everywhere(builder: Any, x: Any) -> Any:
-        nothing = ir.Constant(_FLOATS, ir.Undefined)
-        one = builder.insert_element(nothing, x, ir.Constant(_INT, 0))
-        return builder.shuffle_vector(one, nothing, ir.Constant(ir.VectorType(_INT, LANES), [0] * LANES))
 
     block: Any = intrinsic(prefer_literal=True)(_block)
 

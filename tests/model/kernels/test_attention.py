@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.testing import assert_close
 
-from nmt.model.inference.tiles import LANES
 from nmt.model.kernels import team
 from nmt.model.kernels.attention import attention
+from nmt.model.vectors import LANES
 
 pytestmark = pytest.mark.skipif(not team.available(), reason="torch has no threads here that others may use")
 lengths = st.lists(st.tuples(st.integers(1, 37), st.integers(1, 37)), min_size=1, max_size=5)
