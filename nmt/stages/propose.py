@@ -4,27 +4,21 @@ from __future__ import annotations
 
 import math
 import os
-import random
 import re
-from collections.abc import Container, Generator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from nmt.checkpoint.layout import read_description, resolve
-from nmt.corpus.lines import is_blank, read_lines
-from nmt.corpus.sources.plain import PlainSource
 from nmt.corpus.sources.source import language_of
-from nmt.errors import DataError, OutputError, RecipeError
-from nmt.events import Caution, Event, Notice, Progress
+from nmt.errors import RecipeError
+from nmt.events import Event, Notice
 from nmt.files import write_text_whole
 from nmt.recipe import read
+from nmt.stages.held_out import Size, count, hold_out, make_way
 from nmt.stages.propose_tuning import tuned_settings
 from nmt.wording import counted
 
-HELD_OUT = 1000  # lines of each held-out set; fewer where the corpus is small
-FEWEST_PAIRS = 200  # nothing can be held out of less and leave something to learn from
-ENOUGH = 20 * HELD_OUT  # distinct pairs of which whole sets are held out
-SMALL_SET = 500  # scores on fewer lines say little
 MANY_CHARACTERS = {"zh", "ja", "yue"}
 
 
@@ -44,19 +38,6 @@ class Wish:
     """A model to fine-tune."""
 
 
-@dataclass(frozen=True)
-class Size:
-    """What one pass over the corpus has counted."""
-
-    pairs: int
-    distinct: int
-    """Pairs with text on both sides, equal ones counted once, as far as that matters: up to `ENOUGH`."""
-    words: int
-    """Of the longer side, which fills the batches."""
-    characters: int
-    """Of the longer side."""
-
-
 def propose(wish: Wish, output: Path, overwrite: bool = False) -> Iterator[Event]:
     """Write a commented recipe to `output`, and beside it whatever held-out sets are missing.
 
@@ -74,14 +55,15 @@ def propose(wish: Wish, output: Path, overwrite: bool = False) -> Iterator[Event
             f"{wish.source}: is both source and target",
             'name two files; for one of tab-separated columns write [[data.train]] file = "…" (docs/data.md)',
         )
-    _make_way([output], overwrite)
-    size = yield from _count(wish.source, wish.target)
+    make_way([output], overwrite)
+    size = yield from count(wish.source, wish.target)
     name = wish.name or _name(output, languages)
     held_out = {part: pair for part, pair in (("valid", wish.valid), ("test", wish.test)) if pair is not None}
     missing = [part for part in ("valid", "test") if part not in held_out]
     if missing:
         stem = output.with_name(name)
-        held_out |= yield from _hold_out(wish, size, missing, stem, languages, overwrite)
+        files = wish.source, wish.target
+        held_out |= yield from hold_out(files, size, missing, stem, languages, seed=wish.seed, overwrite=overwrite)
     if description and wish.start_from:
         start = _relative(wish.start_from, output.parent)
         settings = tuned_settings(description, start, _steps(size, choose(size.pairs)))
@@ -105,79 +87,6 @@ def _language(path: Path, option: str) -> str:
     if code is None:
         raise RecipeError(f"{path}: its name tells no language", f"give it, like {option} en")
     return code
-
-
-def _make_way(paths: Sequence[Path], overwrite: bool) -> None:
-    there = [path for path in paths if path.exists()]
-    if there and not overwrite:
-        raise OutputError(f"{there[0]}: is there already", "--overwrite replaces it; --output names another file")
-
-
-def _count(source: Path, target: Path) -> Generator[Event, None, Size]:
-    """Read the corpus once. Raises DataError when the sides are unequal, or hold nothing."""
-    pairs, words, characters, seen = 0, [0, 0], [0, 0], set[int]()
-    for texts in PlainSource(source, target).pairs():
-        pairs += 1
-        if len(seen) < ENOUGH and not any(map(is_blank, texts)):
-            seen.add(hash(texts))
-        for side, text in enumerate(texts):
-            words[side] += len(text.split())
-            characters[side] += len(text)
-        if pairs % 10_000 == 0:
-            yield Progress("recipe", pairs, None, "pairs")
-    if pairs == 0:
-        raise DataError(f"{source}: holds no lines", "name the training files")
-    return Size(pairs, len(seen), max(words), max(characters))
-
-
-def _hold_out(
-    wish: Wish, size: Size, parts: Sequence[str], stem: Path, languages: tuple[str, str], overwrite: bool
-) -> Generator[Event, None, dict[str, tuple[Path, Path]]]:
-    """Copy seeded random pairs into files of their own; training leaves such pairs out by itself (drop_held_out)."""
-    if size.distinct < FEWEST_PAIRS:
-        few = counted(size.distinct, "different pair is", "different pairs are")
-        if size.pairs < FEWEST_PAIRS:
-            few = counted(size.pairs, "pair is", "pairs are")
-        raise DataError(
-            f"{wish.source}: {few} too few to hold some out (that takes {FEWEST_PAIRS})",
-            "name files with --valid-source, --valid-target, --test-source and --test-target",
-        )
-    each = min(HELD_OUT, size.distinct // 20)
-    source, target = languages
-    files = {
-        p: (stem.with_name(f"{stem.name}-{p}.{source}"), stem.with_name(f"{stem.name}-{p}.{target}")) for p in parts
-    }
-    _make_way([path for paths in files.values() for path in paths], overwrite)
-    chosen = _sample(wish, size.pairs, each * len(parts))
-    for i, part in enumerate(parts):
-        own = sorted(chosen[i :: len(parts)])
-        for side, path in enumerate(files[part]):
-            write_text_whole(path, "".join(texts[side] + "\n" for _, texts in own))
-        kind = Caution if len(own) < SMALL_SET else Notice
-        few = "; scores on so few lines swing by several points" if len(own) < SMALL_SET else ""
-        held = counted(len(own), "random pair is", "random pairs are")
-        yield kind(f"{part} set: {held} held out in {files[part][0]} and {files[part][1]}{few}")
-    return files
-
-
-def _sample(wish: Wish, pairs: int, wanted: int) -> list[tuple[int, tuple[str, str]]]:
-    """`wanted` distinct pairs with text on both sides, with their line numbers, in random order."""
-    generator = random.Random(f"{wish.seed}:held-out")
-    found = _distinct(wish, set(generator.sample(range(pairs), min(pairs, 2 * wanted + 100))))
-    if len(found) < wanted:  # most are the same: look at all
-        found = _distinct(wish, range(pairs))
-    shuffled = sorted((number, texts) for texts, number in found.items())
-    generator.shuffle(shuffled)
-    return shuffled[:wanted]
-
-
-def _distinct(wish: Wish, candidates: Container[int]) -> dict[tuple[str, str], int]:
-    """Pairs with text on both sides at the `candidates`' lines, and the line where each comes first."""
-    found: dict[tuple[str, str], int] = {}
-    for number, texts in enumerate(zip(read_lines(wish.source), read_lines(wish.target), strict=True)):
-        if number in candidates and len(found) < ENOUGH and not any(map(is_blank, texts)):
-            found.setdefault(texts, number)
-    return found
 
 
 @dataclass(frozen=True)
