@@ -63,5 +63,5 @@ def activation_bytes(
     kept = config.encoder_layers * (own + ahead) + config.decoder_layers * (2 * own + ahead)
     dropped = width * (2 * config.encoder_layers + 3 * config.decoder_layers + 2) * (config.dropout > 0)
     low = 2 * parameters if precision == "bfloat16" else 0
-    logits = min(GPU_CHUNK if on_gpu else CHUNK, tokens) * vocabulary * 2 * size
-    return tokens * (kept * size + dropped * (1 if on_gpu else size)) + low + 4 * width * (tokens + vocabulary) + logits
+    logits = (2 * min(GPU_CHUNK, tokens) if on_gpu else min(CHUNK, tokens)) * vocabulary * size
+    return tokens * (kept * size + dropped * (1 if on_gpu else 2)) + low + 4 * width * (tokens + vocabulary) + logits
