@@ -264,9 +264,9 @@ class LogLines(logging.Handler):
 
 
 def listen() -> None:
-    """Show what the library logs, from INFO on."""
+    """Show what the library logs, from INFO on; on a terminal also what somebody who waits would like to know."""
     logger = logging.getLogger("nmt")
     if not any(isinstance(handler, LogLines) for handler in logger.handlers):
         logger.addHandler(LogLines())
-    logger.setLevel(logging.INFO)
+    logger.setLevel(logging.INFO - 5 if sys.stderr is not None and sys.stderr.isatty() else logging.INFO)
     logger.propagate = False

@@ -5,6 +5,7 @@ Where numba cannot be installed, as for versions of Python that are too new for 
 
 from __future__ import annotations
 
+import logging
 import signal
 import threading
 from collections.abc import Callable
@@ -29,6 +30,9 @@ def _works() -> bool:
     return not settings.DISABLE_JIT
 
 
+FOR_THOSE_WHO_WAIT = logging.INFO - 5
+"""The level of what is told to people at a terminal, and of no use elsewhere."""
+_log = logging.getLogger(__name__)
 AVAILABLE = _works()
 """Whether loops are compiled; otherwise they are too slow to be used."""
 _WITH_LOOPS = ".", "inference", "kernels"
@@ -151,12 +155,14 @@ def _keep_carefully(cache: Any) -> None:
     def loaded(types: Any, *arguments: Any) -> Any:
         try:
             found = load(types, *arguments)
-            if found is None or tuple(found.signature.args) == tuple(normalize_signature(types)[0]):
+            if found is not None and tuple(found.signature.args) == tuple(normalize_signature(types)[0]):
                 return found
         except Exception:
-            pass
-        with suppress(Exception):
-            cache.flush()
+            found = cache
+        if found is not None:
+            with suppress(Exception):
+                cache.flush()
+        _ask_for_patience()
         return None
 
     def saved(*arguments: Any) -> None:
@@ -164,6 +170,11 @@ def _keep_carefully(cache: Any) -> None:
             save(*arguments)
 
     cache.load_overload, cache.save_overload = loaded, saved
+
+
+@cache
+def _ask_for_patience() -> None:
+    _log.log(FOR_THOSE_WHO_WAIT, "compiling loops for this processor: they are kept for the next time")
 
 
 @cache

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib.util
 import inspect
+import logging
 import os
 import pkgutil
 import signal
@@ -18,6 +19,7 @@ from typing import Any
 import pytest
 
 import nmt
+from nmt.model import compiling
 
 numba = pytest.importorskip("numba")
 
@@ -117,3 +119,22 @@ def test_a_signal_while_something_is_compiled_acts_after_that(number: signal.Sig
         assert compiled and signal.getsignal(number) is ask
     finally:
         signal.signal(number, before)
+
+
+def test_who_waits_for_the_first_use_is_told_why(used: Callable[..., int]) -> None:
+    told: list[str] = []
+    handler = logging.Handler(compiling.FOR_THOSE_WHO_WAIT)
+    handler.emit = lambda record: told.append(record.getMessage())  # type: ignore[method-assign]
+    logger = logging.getLogger("nmt.model.compiling")
+    logger.addHandler(handler)
+    before = logger.level
+    logger.setLevel(compiling.FOR_THOSE_WHO_WAIT)
+    try:
+        for expected in (1, 0):
+            compiling._ask_for_patience.cache_clear()
+            told.clear()
+            used()
+            assert len(told) == expected
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(before)
