@@ -173,7 +173,7 @@ def check_stdin(files: Mapping[str, object]) -> None:
 def kept(given: Mapping[str, Any]) -> Kept:
     """What an interrupted call of the same options has left."""
     from nmt import __version__
-    from nmt.checkpoint.layout import resolve
+    from nmt.checkpoint.layout import read_description, resolve
     from nmt.corpus.lines import read_once
     from nmt.search.control.config import ControlConfig
     from nmt.search.resume import Kept, digest
@@ -191,7 +191,10 @@ def kept(given: Mapping[str, Any]) -> Kept:
         elif name not in IDLE:
             record[name] = value
     names = {name: option_of(name) for name in record if name != "nmt"}
-    return Kept(Path(given["output"]), given["form"], record, names, UNASKED | ControlConfig.neutral())
+    described = [read_description(resolve(Path(model))) for model in given["models"]]
+    own = described[0].translate.model_dump()  # an ensemble has its first's
+    own["max_source_tokens"] = min(one.translate.max_source_tokens or one.max_source_tokens for one in described)
+    return Kept(Path(given["output"]), given["form"], record, names, UNASKED | own | ControlConfig.neutral())
 
 
 def asked_of_all(

@@ -63,7 +63,8 @@ def align(translator: Translator, sources: Sequence[str | Request], targets: Seq
         yield Caution(f"{counted(left, 'pair has', 'pairs have')} no links: a side is too long for the model")
     links: list[list[Pairs]] = [[()] * len(sources) for _ in modules]
     done = 0
-    for rows in batches(kept, ready.length, BATCH_TOKENS, max(len(kept), 1)):
+    most = 1 if translator.device.type == "cpu" else max(len(kept), 1)  # where a near tie is no matter of company
+    for rows in batches(kept, ready.length, BATCH_TOKENS, most):
         looked_LBTS = _looked(translator.model, modules, ready.batch(rows)).cpu()
         for place, i in enumerate(rows):
             for layer, pairs in enumerate(ready.links(i, looked_LBTS[:, place])):

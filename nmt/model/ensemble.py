@@ -28,11 +28,13 @@ class Ensemble(Seq2Seq):
     """Models of one vocabulary. Widths and kinds may differ. For search and scoring; it has no weights of its own.
 
     Memories and states of the models lie side by side in the last dimension; what comes as logits are the logarithms
-    of averaged probabilities.
+    of averaged probabilities. Raises ValueError for models of vocabularies of different sizes.
     """
 
     def __init__(self, models: Sequence[Seq2Seq]) -> None:
         super().__init__()
+        if len(sizes := {model.output_weight_VD.size(0) for model in models}) > 1:
+            raise ValueError(f"the models of an ensemble share a vocabulary; theirs have {sorted(sizes)} tokens")
         self.models = cast(Sequence[Seq2Seq], nn.ModuleList(models))
         self.widths = [model.output_weight_VD.size(1) for model in models]
 

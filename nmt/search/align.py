@@ -17,7 +17,11 @@ from nmt.errors import NmtError
 from nmt.model.attention.core import Attention
 from nmt.model.ensemble import Ensemble
 from nmt.model.seq2seq import Seq2Seq
+from nmt.subwords.escape import ESCAPE
 from nmt.subwords.vocabulary import Vocabulary
+
+_OPEN = ("\ufffd", ESCAPE)
+"""What the text of some pieces ends with where the next one may still change it."""
 
 Pairs = tuple[tuple[int, int], ...]
 """Source word and target word, from 0."""
@@ -96,10 +100,14 @@ def _places(ids: Sequence[int], vocabulary: Vocabulary) -> tuple[list[int], str]
 
     A piece that completes no letter, being a space or the first bytes of one, goes with the letter after it.
     """
-    places, letters = [], ""
+    places, first, base, before = list[int](), 0, 0, 0
     for i, _ in enumerate(ids):
-        before, letters = letters, "".join(vocabulary.decode(ids[: i + 1]).rstrip("\ufffd").split())
-        places.append(len(letters) - (len(letters) > len(before)))
+        text = vocabulary.decode(ids[first : i + 1])
+        letters = len("".join(text.rstrip("\ufffd").split()))
+        places.append(base + letters - (letters > before))
+        before = letters
+        if not text.endswith(_OPEN):
+            first, base, before = i + 1, base + letters, 0
     return places, "".join(vocabulary.decode(ids).split())
 
 

@@ -15,6 +15,8 @@ from nmt.search.translation import Candidate, Translation
 Format = Literal["text", "nbest", "jsonl", "fairseq"]
 Record = dict[str, Any]
 
+DEEPEST = 200
+"""Levels of lists and objects in a line of JSON: what is read shall be written again, wherever that happens."""
 _HALF_PAIR = re.compile("[\ud800-\udfff]")
 _ESCAPED = {ord(c): f"\\u{ord(c):04x}" for c in "\x7f\x85\u2028\u2029"}  # line ends that JSON leaves as they are
 
@@ -101,16 +103,27 @@ def read_record(line: str, place: str, tally: Counter[str] | None = None) -> tup
         return "", {}
     try:
         record = json.loads(line, parse_float=_finite, parse_constant=_finite)
-    except (ValueError, RecursionError) as error:
+        deep = line.count("[") + line.count("{") > DEEPEST and _deeper(record, DEEPEST)
+    except ValueError as error:
         raise DataError(f"{place}: is not valid JSON: {error}", "each line holds one JSON object") from error
+    except RecursionError:
+        deep = True
+    if deep:
+        raise DataError(f"{place}: is nested deeper than {DEEPEST} levels", "each line holds one JSON object")
     if not isinstance(record, dict) or not isinstance(record.get("source"), str):
         raise DataError(f"{place}: is not an object with a text field source", 'write {"source": "..."} on each line')
     if "\\u" in line:
-        try:
-            record = _mended(record, tally if tally is not None else Counter())
-        except RecursionError as error:
-            raise DataError(f"{place}: is nested too deep", "each line holds one JSON object") from error
+        record = _mended(record, tally if tally is not None else Counter())
     return record["source"], record
+
+
+def _deeper(value: Any, levels: int) -> bool:
+    """Whether lists and objects stand in each other deeper than that."""
+    inside = [value] if isinstance(value, list | dict) else []
+    for _ in range(levels):
+        below = [list(one.values()) if isinstance(one, dict) else one for one in inside]
+        inside = [item for items in below for item in items if isinstance(item, list | dict)]
+    return bool(inside)
 
 
 def _mended(value: Any, tally: Counter[str]) -> Any:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from nmt.model.compiling import compiled
-from nmt.model.inference.loops import greatest, sum_of_powers
+from nmt.model.inference.loops import greatest, log_sum
 
 GROUP = 64  # tokens that are passed over together, where none of them can be among the best
 _f = np.float32
@@ -28,8 +28,7 @@ def log_sums(logits_RV, sum_R, most_RG):
     """log Σ exp of each row, and the greatest logit of each group of tokens."""
     for r in range(logits_RV.shape[0]):
         greatest_of_groups(logits_RV[r : r + 1], most_RG[r : r + 1])
-        highest = greatest(most_RG[r])
-        sum_R[r] = highest + np.log(sum_of_powers(logits_RV[r], highest))
+        sum_R[r] = log_sum(logits_RV[r], greatest(most_RG[r]))
 
 
 @compiled

@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from nmt.batches.batch import collate
 from nmt.corpus.lines import is_blank
+from nmt.model.seq2seq import Stepper
 from nmt.search.batching import batches
-from nmt.search.config import SearchConfig
+from nmt.search.company import alone, apart, widest
+from nmt.search.control.config import ControlConfig
 from nmt.search.control.request import Request
+from nmt.search.follow import follow
 from nmt.search.force import force
 from nmt.search.length import Penalty
+from nmt.search.threads import one_thread, side_by_side
 from nmt.search.translation import Candidate
 
 if TYPE_CHECKING:
     from nmt.search.translate import Translator
+
+Pair = tuple[Sequence[int], Sequence[int]]
+"""The ids of a source and of a target, without marks."""
 
 LONGEST = 8192
 """Tokens of a side that count at most: attention's memory grows with their square, and a line must not end a job."""
@@ -27,7 +35,7 @@ def rescored(
     requests: Sequence[Request],
     tags: Sequence[list[int]],
     targets: Sequence[str],
-    settings: SearchConfig,
+    settings: ControlConfig,
     penalty: Penalty,
     longest: int = LONGEST,
 ) -> list[Candidate]:
@@ -45,16 +53,8 @@ def rescored(
     order = sorted(range(len(targets)), key=lambda i: -lengths[i])
     order = [i for i in order if not (is_blank(requests[i].source) and is_blank(targets[i]))]
     vocabulary = model.target_vocabulary
-    gains: dict[int, list[float]] = {}
-    for rows in batches(order, lambda i: lengths[i] + 1, settings.batch_tokens, len(order)):
-        batch = collate(
-            [source_ids[i][:longest] for i in rows],
-            [target_ids[i][:longest] for i in rows],
-            bos=vocabulary.bos,
-            eos=vocabulary.eos,
-            pad=vocabulary.pad,
-        )
-        gains.update(zip(rows, force(model.model, batch.to(model.device), vocabulary.pad), strict=True))
+    sides = [([*source_ids[i][:longest]], [*target_ids[i][:longest]]) for i in order]
+    gains = dict(zip(order, _gains(model, sides, settings), strict=True))
     found = []
     for i, target in enumerate(targets):
         if i not in gains:
@@ -66,3 +66,44 @@ def rescored(
         one = Candidate(target, score, total, tokens, tuple(gains[i]), whole, source_length=own_lengths[i])
         found.append(one)
     return found
+
+
+def _gains(model: Translator, pairs: Sequence[Pair], settings: ControlConfig) -> list[list[float]]:
+    """The log-probabilities of each pair's target tokens and end mark; longest pairs first."""
+
+    def length(i: int) -> int:
+        return max(map(len, pairs[i])) + 1
+
+    found: dict[int, list[float]] = {}
+    if model.device.type != "cpu":
+        for rows in batches(range(len(pairs)), length, settings.batch_tokens, len(pairs)):
+            found |= zip(rows, _forced(model, [pairs[i] for i in rows]), strict=True)
+        return [found[i] for i in range(len(pairs))]
+    stepper = model.solver.scorer(settings.precision)
+
+    def score(rows: Sequence[int]) -> None:
+        found.update(zip(rows, _followed(model, stepper, [pairs[i] for i in rows]), strict=True))
+
+    places, most = apart(stepper), widest(stepper, model.device, 1)
+    alike: dict[int, list[int]] = {}
+    for i, (source, _) in enumerate(pairs):
+        alike.setdefault(places(len(source) + 1), []).append(i)
+    jobs = [rows for group in alike.values() for rows in batches(group, length, settings.batch_tokens, most)]
+    side_by_side(score, jobs, settings.workers)
+    return [found[i] for i in range(len(pairs))]
+
+
+def _forced(model: Translator, pairs: Sequence[Pair]) -> list[list[float]]:
+    """Those of one batch, all at once."""
+    marks = model.target_vocabulary
+    sources, targets = [source for source, _ in pairs], [target for _, target in pairs]
+    batch = collate(sources, targets, bos=marks.bos, eos=marks.eos, pad=marks.pad)
+    return force(model.model, batch.to(model.device), marks.pad)
+
+
+def _followed(model: Translator, stepper: Stepper, pairs: Sequence[Pair]) -> list[list[float]]:
+    """The same by the steps of search."""
+    marks, encoded = model.target_vocabulary, model.solver.sources([source for source, _ in pairs])
+    with one_thread() if alone(stepper, model.device) else nullcontext():
+        followed = follow(stepper, *encoded, [[target] for _, target in pairs], bos=marks.bos, eos=marks.eos)
+    return [one.gains for (one,) in followed]

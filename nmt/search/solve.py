@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 
 import torch
 
-from nmt.batches.batch import collate, collate_source
+from nmt.batches.batch import collate_source
 from nmt.model.inference.build import Engine
 from nmt.model.inference.captured import CapturedTransformer
-from nmt.model.inference.compiled import CompiledTransformer
-from nmt.model.inference.ensemble import CompiledEnsemble
-from nmt.model.inference.frames import size
-from nmt.model.inference.transformer import places
 from nmt.model.seq2seq import Seq2Seq, Stepper
-from nmt.search.align import attention_BTS
 from nmt.search.batching import batches
 from nmt.search.beam import search
+from nmt.search.company import alone, apart, widest
 from nmt.search.config import SearchConfig
 from nmt.search.control.build import constraints_of
 from nmt.search.control.config import ControlConfig
@@ -33,12 +30,11 @@ from nmt.search.hypothesis import Hypothesis
 from nmt.search.length import Penalty
 from nmt.search.part import Part
 from nmt.search.resident import Rules, resident_search
-from nmt.search.threads import done_side_by_side
+from nmt.search.threads import done_side_by_side, one_thread
 from nmt.subwords.vocabulary import Vocabulary
 
 _LOGITS = 1 << 25  # most numbers in the logits of one step, so that short sentences don't make endless batches
 _WIDEST_GRID = 48  # most hypotheses of a line with required phrases, unless its beam is wider by itself
-_ROWS = 64  # hypotheses that step together on a processor: products gain nothing by more, and caches stay small
 
 
 def _fair(lines: int, workers: int | None) -> int:
@@ -84,7 +80,7 @@ class Solver:
         turns = Turns(pairs)
 
         def work(job: _Job) -> None:
-            with turns.one() as (solver, stepper):
+            with turns.one() as (solver, stepper), one_thread() if alone(stepper, self.device) else nullcontext():
                 found = solver.found(stepper, job, settings, penalty)
             for part, hypotheses in zip(job.parts, found, strict=True):
                 part.hypotheses = hypotheses
@@ -103,17 +99,9 @@ class Solver:
             return self._diverse(stepper, job.parts, job.groups, settings.beam, penalty)
         return self._search(stepper, job.parts, min(job.wanted, settings.beam), settings, penalty)
 
-    def _apart(self, stepper: Stepper) -> Callable[[int], int]:
-        """The places of a source of so many tokens, where sources of others shall not share its batch."""
-        if isinstance(stepper, CapturedTransformer):
-            return size
-        if self.device.type == "cpu" and not isinstance(stepper, CompiledTransformer | CompiledEnsemble):
-            return places
-        return lambda length: 0
-
     def _jobs(self, parts: Iterable[Part], n_best: int, settings: ControlConfig, stepper: Stepper) -> Iterator[_Job]:
         """The batches, longest first within each kind; sources of different numbers of places may be kept apart."""
-        apart, captured = self._apart(stepper), isinstance(stepper, CapturedTransformer)
+        places, captured = apart(stepper), isinstance(stepper, CapturedTransformer)
         budget = sys.maxsize if captured else settings.batch_tokens  # static memory holds all slots in any case
         kinds: dict[tuple[bool, int, int, int, bool, int], list[Part]] = {}
         for part in sorted(parts, key=lambda part: -len(part.ids)):
@@ -124,43 +112,19 @@ class Solver:
                 groups,
                 part.wanted(n_best),
                 part.settings.replace_unk,
-                apart(len(part.ids) + 1),
+                places(len(part.ids) + 1),
             )
             kinds.setdefault(kind, []).append(part)
         for (sampled, width, groups, wanted, _, _), alike in kinds.items():
             rows = wanted if sampled else width or settings.beam
-            widest = max(_LOGITS // (rows * len(self.target)), 1)
+            most = max(_LOGITS // (rows * len(self.target)), 1)
             if isinstance(stepper, CapturedTransformer):
-                widest = stepper.slots(rows)  # whose memory is there already
+                most = stepper.slots(rows)  # whose memory is there already
             elif self.device.type == "cpu":
-                widest = min(widest, max(_ROWS // rows, 1), _fair(len(alike), settings.workers))
-            widest = min(widest, settings.batch_lines or widest)
-            for batch in batches(alike, lambda part: len(part.ids) + 1, budget, widest):
+                most = min(most, widest(stepper, self.device, rows), _fair(len(alike), settings.workers))
+            most = min(most, settings.batch_lines or most)
+            for batch in batches(alike, lambda part: len(part.ids) + 1, budget, most):
                 yield _Job(batch, sampled, width, groups, wanted)
-
-    def look(self, parts: Sequence[Part], count: int, settings: SearchConfig) -> None:
-        """Fill in the maps of the first `count` hypotheses of all parts."""
-        pairs = [(part, found) for part in parts for found in part.hypotheses[:count]]
-        order = sorted(range(len(pairs)), key=lambda i: -max(len(pairs[i][0].ids), len(pairs[i][1].ids)))
-        maps: dict[int, torch.Tensor] = {}
-        for rows in batches(
-            order, lambda i: max(len(pairs[i][0].ids), len(pairs[i][1].ids)) + 1, settings.batch_tokens, len(order)
-        ):
-            batch = collate(
-                [pairs[i][0].ids for i in rows],
-                [pairs[i][1].ids for i in rows],
-                bos=self.target.bos,
-                eos=self.target.eos,
-                pad=self.target.pad,
-            )
-            looked_BTS = attention_BTS(self.model, batch.to(self.device)).cpu()
-            for i, map_TS in zip(rows, looked_BTS, strict=True):
-                part, found = pairs[i]
-                maps[i] = map_TS[: len(found.ids), part.lead : len(part.ids)].clone()
-        for part in parts:
-            part.maps = []
-        for i, (part, _) in enumerate(pairs):
-            part.maps.append(maps[i])
 
     def _width(self, part: Part, settings: SearchConfig) -> int:
         """The beam for required phrases: a place more for each of their tokens. 0 where nothing is required."""
@@ -269,6 +233,16 @@ class Solver:
         """The model in the form that translates."""
         return Engine(self.model, self.device)
 
+    def scorer(self, precision: str) -> Stepper:
+        """The form that scores given translations on a processor, in float32; search's own, where that computes so."""
+        own = precision in ("float32", "auto") and self.engine.arithmetic(precision) == "float32"
+        return (self.engine if own else self._second_engine)("float32")
+
+    @cached_property
+    def _second_engine(self) -> Engine:
+        """The same beside a form of another precision."""
+        return Engine(self.model, self.device)
+
     @cached_property
     def _follow_V(self) -> torch.Tensor:
         """True for the tokens that may stand after a whole phrase: none that would go on with it."""
@@ -277,6 +251,10 @@ class Solver:
 
     def _encoded(self, stepper: Stepper, parts: Sequence[Part]) -> tuple[torch.Tensor, torch.Tensor]:
         """The memory of the sources, and which of its places are real."""
-        src_BS, keep_BS = collate_source([part.ids for part in parts], eos=self.source.eos, pad=self.source.pad)
-        keep_BS = keep_BS.to(self.device)
-        return stepper.encode(src_BS.to(self.device), keep_BS), keep_BS
+        src_BS, keep_BS = self.sources([part.ids for part in parts])
+        return stepper.encode(src_BS, keep_BS), keep_BS
+
+    def sources(self, ids: Sequence[Sequence[int]]) -> tuple[torch.Tensor, torch.Tensor]:
+        """Sources as a batch, and which of its places are real."""
+        src_BS, keep_BS = collate_source(ids, eos=self.source.eos, pad=self.source.pad)
+        return src_BS.to(self.device), keep_BS.to(self.device)

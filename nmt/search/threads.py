@@ -54,3 +54,14 @@ def _share(each: int, all_threads: int) -> Iterator[Callable[[], None]]:
         yield lambda: torch.set_num_threads(each)
     finally:
         torch.set_num_threads(all_threads)
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Whatever torch divides among threads may be added up in another order: here it divides nothing."""
+    threads = torch.get_num_threads()
+    try:
+        torch.set_num_threads(1)
+        yield
+    finally:
+        torch.set_num_threads(threads)

@@ -23,6 +23,7 @@ from nmt.search.control.request import Request
 from nmt.search.control.unknown import give_surfaces
 from nmt.search.feed import chunks
 from nmt.search.length import Penalty, parse_penalty
+from nmt.search.look import look
 from nmt.search.part import Part, Task
 from nmt.search.rescore import rescored
 from nmt.search.solve import Solver
@@ -145,7 +146,7 @@ class Translator:
             looking = [part for task in tasks if alignment or task.marked for part in task.parts]
             if looking:
                 with self._inference(settings.precision):
-                    self.solver.look(looking, n_best, settings)
+                    look(self.solver, looking, n_best, settings)
             for task in tasks:
                 yield self.written.translation(task, n_best, penalty)
             number += len(chunk)

@@ -220,13 +220,19 @@ def test_a_line_s_own_minimum_and_the_maximum_of_all_may_contradict_each_other(
     assert len(json.loads(ended.out.splitlines()[1])["tokens"]) <= most
 
 
-@pytest.mark.parametrize("depth", [300, 600, 3000, 100_000])
+@pytest.mark.parametrize("text", ["bal", "bal \\u0041"])
+@pytest.mark.parametrize("depth", [199, 200, 600, 950, 3000, 100_000])
 def test_json_that_is_nested_too_deep_is_named_by_its_line(
-    nmt: Command, model: Path, tmp_path: Path, depth: int
+    nmt: Command, model: Path, tmp_path: Path, depth: int, text: str
 ) -> None:
-    (tmp_path / "in").write_text('{"source":"bal \\u0041","x":' + "[" * depth + "]" * depth + "}")
+    """What can be read can be written, though that happens deeper within the program."""
+    nested = "[" * depth + "]" * depth
+    (tmp_path / "in").write_text(f'{{"source":"{text}","x":{nested}}}')
     ended = nmt("translate", model, "--input", tmp_path / "in", "--input-format", "jsonl")
-    assert ended.status == 0 or f"error: {tmp_path / 'in'}:1: is " in ended.err
+    if depth < 200:
+        assert f'"x": {nested}' in ended.out
+    else:
+        assert f"error: {tmp_path / 'in'}:1: is nested deeper than 200 levels" in ended.err
 
 
 @pytest.mark.parametrize(

@@ -76,3 +76,8 @@ def test_the_compiled_form_steps_as_the_models_do(ensemble: Ensemble) -> None:
         if t == 2:
             order = torch.tensor([2, 0])
             ours, theirs, tgt_BT = ours.select(order), theirs.select(order), tgt_BT[order]
+
+
+def test_models_of_unlike_vocabularies_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"share a vocabulary; theirs have \[30, 31\] tokens"):
+        Ensemble([random_model(SIZE), random_model(SIZE + 1)])

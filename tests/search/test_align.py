@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from search.models import random_model, sentences, translator
 
 from nmt.batches.batch import collate
-from nmt.search.align import Words, aligned, attention_BTS
+from nmt.search.align import Words, _places, aligned, attention_BTS
 from nmt.search.translate import Translator
 
 LINES = [*sentences(12, 8, seed=41), "bal \u3000 kor\u00a0dem", "Zürich 中文 gom", "  bal", ""]
@@ -63,6 +65,19 @@ def test_pieces_belong_to_the_words_that_they_spell(random_translator: Translato
     spelled = {word for word in words.of[0] if word >= 0}
     assert spelled == set(range(words.count))
     assert words.of[0] == sorted(words.of[0])
+
+
+@settings(max_examples=60)
+@given(data=st.data())
+def test_the_places_of_pieces_are_those_of_the_text_so_far(random_translator: Translator, data: st.DataObject) -> None:
+    """Whatever the pieces are: bytes that make no character, marks, a character in several pieces."""
+    vocabulary = random_translator.target_vocabulary
+    written = vocabulary.encode(data.draw(st.text("a \u4e2d\U0010ff00\U0010ff0a\u2581\ufffd\x85é", max_size=9)))
+    drawn = st.lists(st.one_of(st.sampled_from([*written, 0]), st.integers(0, len(vocabulary) - 1)), max_size=9)
+    ids = [*data.draw(drawn), *written, *data.draw(drawn)]
+    ends = ["".join(vocabulary.decode(ids[:i]).rstrip("\ufffd").split()) for i in range(len(ids) + 1)]
+    expected = [len(text) - (len(text) > len(before)) for before, text in pairwise(ends)]
+    assert _places(ids, vocabulary) == (expected, "".join(vocabulary.decode(ids).split()))
 
 
 def test_words_are_found_again_where_the_text_was_changed_between(random_translator: Translator) -> None:

@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 
 from nmt.model.attention.core import Attention
-from nmt.model.inference.linear import Arithmetic, pack
+from nmt.model.inference.linear import Arithmetic
+from nmt.model.inference.rowwise import linear
 from nmt.model.position.core import Position
 
 FEWEST = 16
@@ -28,8 +29,8 @@ class Projections:
         query = attention.query.weight / math.sqrt(self.width)
         parts = [query, attention.key.weight, attention.value.weight] if own_keys else [query]
         self.parts = len(parts)
-        self.project = pack(torch.cat(parts), None, arithmetic)
-        self.output = pack(attention.output.weight, None, arithmetic)
+        self.project = linear(torch.cat(parts), None, arithmetic)
+        self.output = linear(attention.output.weight, None, arithmetic)
         self.turns = type(self.position).rotate is not Position.rotate
 
     def split(self, x: Tensor, sentences: int) -> Tensor:

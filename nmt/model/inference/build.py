@@ -36,7 +36,7 @@ class Engine:
         It then computes in float32, on a GPU in the half precision asked for: on a processor that would move a line's
         score with the padding that its neighbours bring. Raises SettingsError for float16 on a processor.
         """
-        arithmetic = self._arithmetic(precision)
+        arithmetic = self.arithmetic(precision)
         with self.lock:
             weights = self._weights()
             learning = any(weight.requires_grad for weight in weights)  # fused optimizers leave no trace of changes
@@ -64,7 +64,8 @@ class Engine:
             ]
         return [weight for _, _, weight in self.held]
 
-    def _arithmetic(self, precision: str) -> Arithmetic:
+    def arithmetic(self, precision: str) -> Arithmetic:
+        """What this precision means here. Raises SettingsError for one that there is not."""
         arithmetic = cast(Arithmetic, fastest(self.device) if precision == "auto" else precision)
         if self.device.type == "cuda":
             return "float32" if arithmetic == "int8" else arithmetic

@@ -28,6 +28,7 @@ from nmt.model.seq2seq import State
 from nmt.model.transformer import Side, Transformer
 
 _BLOCK = 512  # source tokens whose states stay in the processor's caches
+_UNSEEN = np.empty((0, 0), np.float32)
 _buffers = Buffers()
 
 
@@ -43,6 +44,7 @@ class CompiledTransformer:
         self.encoder_side, self.decoder_side = model.encoder, model.decoder
         encoder, decoder = list(model.encoder.layers), list(model.decoder.layers)
         crosses = [layer.cross_attention for layer in decoder]
+        self.watched = max(len(crosses) - 2, 0)
         self.heads, self.width = crosses[0].heads, crosses[0].key.weight.size(0)
         self.eps = np.float32(EPSILON)
         self.embedding_VD = model.decoder.embedding.weight.detach().float().numpy()
@@ -115,9 +117,18 @@ class CompiledTransformer:
             cache_N2STPD=torch.empty(layers, 2, sentences, 0, beams, self.width),
         )
 
-    @torch.no_grad()
     def step(self, state: State, last_R: Tensor) -> tuple[Tensor, Slots]:
         """The logits_RV after the tokens `last_R`, and the state that remembers them."""
+        return self._step(state, last_R, _UNSEEN)
+
+    def watch(self, state: State, last_R: Tensor) -> tuple[Tensor, Slots, Tensor]:
+        """The same, and how much each hypothesis looks at each source token, as `align.attention_BTS` tells it."""
+        assert isinstance(state, Slots)
+        looked_RL = torch.zeros(len(last_R), state.memory_N2SLD.size(3))
+        return *self._step(state, last_R, looked_RL.numpy()), looked_RL
+
+    @torch.no_grad()
+    def _step(self, state: State, last_R: Tensor, looked_RL: Numbers) -> tuple[Tensor, Slots]:
         assert isinstance(state, Slots)
         cache, rows, vocabulary = state.with_room(), len(last_R), len(self.embedding_VD)
         x_RD = np.empty((rows, self.width), np.float32)
@@ -128,7 +139,7 @@ class CompiledTransformer:
             x_RD, self.decoder, self.decoder.inner.outputs, self.eps, state.step, state.beams,
             state.sentences[0].numpy(), state.rows[0].numpy(), state.length_S.numpy(), self._by_head(cache),
             self._by_head(state.memory_N2SLD), scale_R, logits.array_RW.view(self.decoder.predict.start_NPW.dtype),
-            logits.array_RW,
+            logits.array_RW, self.watched, looked_RL,
         )  # fmt: skip
         return logits.tensor_RW, state.stepped(cache)
 

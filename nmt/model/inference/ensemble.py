@@ -6,6 +6,7 @@ S sentences · L source · D width · V vocabulary · R rows while stepping
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -65,13 +66,30 @@ class CompiledEnsemble:
         memories = zip(self.forms, memory_SLD.split(self.widths, -1), strict=True)
         return Abreast.of(tuple(form.start(own, keep_SL, beams) for form, own in memories))
 
-    @torch.no_grad()
     def step(self, state: State, last_R: Tensor) -> tuple[Tensor, Abreast]:
         """As of Ensemble; the state given is used up."""
+        return self._added(form.step(own, last_R) for form, own in self._forms(state))
+
+    def watch(self, state: State, last_R: Tensor) -> tuple[Tensor, Abreast, Tensor]:
+        """As of CompiledTransformer, mean over the models."""
+        seen: list[Tensor] = []
+
+        def watched(form: CompiledTransformer, own: Slots) -> tuple[Tensor, Slots]:
+            logits_RV, following, looked_RL = form.watch(own, last_R)
+            seen.append(looked_RL)
+            return logits_RV, following
+
+        logits_RV, states = self._added(watched(form, own) for form, own in self._forms(state))
+        return logits_RV, states, torch.stack(seen).mean(0)
+
+    def _forms(self, state: State) -> Iterable[tuple[CompiledTransformer, Slots]]:
         assert isinstance(state, Abreast)
+        return zip(self.forms, state.own, strict=True)
+
+    def _added(self, stepped: Iterable[tuple[Tensor, Slots]]) -> tuple[Tensor, Abreast]:
+        """The models' opinions as one, each read before the next one's is written to the same memory."""
         total_RV, states = np.empty((0, 0), np.float32), list[Slots]()
-        for form, own in zip(self.forms, state.own, strict=True):
-            logits_RV, following = form.step(own, last_R)  # in memory that the next model's will be written to
+        for logits_RV, following in stepped:
             if not states:
                 total_RV = np.full(logits_RV.shape, -np.inf, np.float32)
             loops.add_probabilities(logits_RV.numpy(), total_RV)

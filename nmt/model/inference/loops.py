@@ -85,6 +85,12 @@ def sum_of_powers(x_N, highest):
 
 
 @compiled
+def log_sum(x_N, highest):
+    """log Σ exp x, of which `highest` is the greatest."""
+    return highest + np.log(sum_of_powers(x_N, highest))
+
+
+@compiled
 def greatest(x_N):
     """The greatest of some numbers, compared as whole numbers: a maximum of floating-point ones would not vectorize."""
     bits_N, most = x_N.view(np.int32), np.int32(-0x80000000)
@@ -242,8 +248,11 @@ def attend_to_past(y_RO, row_R, column_O, bias_O, place, beams, slot_S, past_RT,
 
 
 @compiled
-def attend_to_source(y_RD, row_R, column_D, bias_D, beams, slot_S, length_S, k_SLHE, v_SLHE, z_RD, scale_R):
-    """Cross-attention of every hypothesis to its sentence's source."""
+def attend_to_source(y_RD, row_R, column_D, bias_D, beams, slot_S, length_S, k_SLHE, v_SLHE, z_RD, scale_R, looked_RL):
+    """Cross-attention of every hypothesis to its sentence's source.
+
+    `looked_RL`, unless it is empty, is told how much each looks at each source token, mean over the heads.
+    """
     _, longest, heads, each = k_SLHE.shape
     q_HE, mixed_HE = np.empty((heads, each), np.float32), np.empty((heads, each), np.float32)
     mixed_D = mixed_HE.reshape(heads * each)
@@ -259,6 +268,12 @@ def attend_to_source(y_RD, row_R, column_D, bias_D, beams, slot_S, length_S, k_S
             soften(score_HL, h, length)
         for key in range(length):
             mix_in(score_HL, key, v_SLHE[slot, key], mixed_HE)
+        if looked_RL.shape[0] > 0:
+            for key in range(length):
+                share = _f(0.0)
+                for h in range(heads):
+                    share += score_HL[h, key]
+                looked_RL[r, key] = share / _f(heads)
         write(z_RD, scale_R, r, mixed_D)
 
 
@@ -323,8 +338,7 @@ def add_probabilities(logits_RV, total_RV):
     """`total_RV` holds logarithms of sums of probabilities, at first -inf: those of the logits' softmax are added."""
     for r in range(logits_RV.shape[0]):
         x_V, total_V = logits_RV[r], total_RV[r]
-        highest = greatest(x_V)
-        log_sum = highest + np.log(sum_of_powers(x_V, highest))
+        sum_ = log_sum(x_V, greatest(x_V))
         for v in range(x_V.shape[0]):
-            one, other = x_V[v] - log_sum, total_V[v]
+            one, other = x_V[v] - sum_, total_V[v]
             total_V[v] = max(one, other) + np.log(_f(1.0) + power_of_e(min(one, other) - max(one, other)))

@@ -164,11 +164,12 @@ def embed(token_R, weight_VD, scale, place_D, x_RD):
 @compiled
 def decode(
     x_RD, decoder, inputs, eps, step, beams, slot_S, past_RT, length_S, cache_N2STPHE, memory_N2SLHE, scale_R,
-    sums_RV, logits_RV,
+    sums_RV, logits_RV, watched, looked_RL,
 ):  # fmt: skip
     """The logits after one more token of every hypothesis; `x_RD`, the embedded ones, is used up.
 
-    `sums_RV` is the memory of `logits_RV`, of the type of the sums.
+    `sums_RV` is the memory of `logits_RV`, of the type of the sums. `looked_RL`, unless it is empty, is told how much
+    each hypothesis looks at each source token in the layer `watched`.
     """
     rows, width = x_RD.shape
     layers = decoder.project.weight_NPKW.shape[0]
@@ -189,7 +190,8 @@ def decode(
         multiply(z_RD, decoder.cross_project.weight_NPKW, n, decoder.cross_project.start_NPW, y_RD)
         column, bias = decoder.cross_project.column_NO[n], decoder.cross_project.bias_NO[n]
         k_SLHE, v_SLHE = memory_N2SLHE[n, 0], memory_N2SLHE[n, 1]
-        attend_to_source(y_RD, scale_R, column, bias, beams, slot_S, length_S, k_SLHE, v_SLHE, z_RD, scale_R)
+        seen_RL = looked_RL[: rows if n == watched else 0]
+        attend_to_source(y_RD, scale_R, column, bias, beams, slot_S, length_S, k_SLHE, v_SLHE, z_RD, scale_R, seen_RL)
         multiply(z_RD, decoder.cross_output.weight_NPKW, n, decoder.cross_output.start_NPW, y_RD)
         _join(x_RD, y_RD, scale_R, decoder.cross_output, n, joints, 3 * n + 2, eps, z_RD)
 

@@ -10,14 +10,15 @@ from __future__ import annotations
 from typing import TypeGuard
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.functional import pad
 
 from nmt.model.attention.core import Attention, hide
 from nmt.model.attention.dot import DotAttention
 from nmt.model.inference.attention import FEWEST, Projections, for_heads, mix
-from nmt.model.inference.linear import Arithmetic, pack
+from nmt.model.inference.linear import Arithmetic
 from nmt.model.inference.norms import Norm, ResidualSum
+from nmt.model.inference.rowwise import fits, linear
 from nmt.model.inference.state import Cached
 from nmt.model.layers import DecoderLayer, EncoderLayer, FeedForward
 from nmt.model.position.core import Position
@@ -25,12 +26,13 @@ from nmt.model.seq2seq import State
 from nmt.model.transformer import Transformer
 
 _BLOCK = 512  # source tokens whose states stay in the processor's caches
+_LANES = 64  # numbers that torch computes at once, on any processor; at most so many
 
 
 def places(length: int) -> int:
     """Places that a source of `length` tokens is given; the rest is padding.
 
-    Among sources of as many places, products and sums are the same whatever the batch, to the last digit.
+    Among sources of as many places, attention is computed in the same shapes whatever the batch.
     """
     return max(-(-length // 8) * 8, FEWEST)
 
@@ -61,9 +63,11 @@ class FastTransformer:
         self.encoder_norm, self.decoder_norm = Norm(model.encoder.norm), Norm(model.decoder.norm)
         crosses = [layer.cross_attention for layer in model.decoder.layers]
         weights = [weight for cross in crosses for weight in (cross.key.weight, cross.value.weight)]
-        self.remember = pack(torch.cat(weights), None, arithmetic)
+        self.remember = linear(torch.cat(weights), None, arithmetic)
         self.heads = crosses[0].heads
-        self.output = pack(model.output_weight_VD, None, arithmetic)
+        self.output = linear(model.output_weight_VD, None, arithmetic)
+        self.shares = _rowwise(model, arithmetic)
+        """Whether sentences of as many `places` may share a batch and change no digit of each other's results."""
 
     @staticmethod
     def fits(model: object) -> bool:
@@ -120,12 +124,25 @@ class FastTransformer:
         )
 
 
+def _rowwise(model: Transformer, arithmetic: Arithmetic) -> bool:
+    """Whether all that is computed for a row is the same in any company.
+
+    torch computes the last numbers of a tensor, which fill no vector register, by other instructions: where a
+    nonlinearity is more than a choice, rows have to fill registers.
+    """
+    inners = [part for part in model.modules() if isinstance(part, FeedForward)]
+    inputs = {part.weight.size(1) for part in model.modules() if isinstance(part, nn.Linear)}
+    return all(fits(size, arithmetic) for size in inputs) and all(
+        part.activation is torch.relu or len(part.inner.weight) % _LANES == 0 for part in inners
+    )
+
+
 class _FeedForward:
     """Two linear layers with a nonlinearity between."""
 
     def __init__(self, part: FeedForward, arithmetic: Arithmetic) -> None:
-        self.inner = pack(part.inner.weight, part.inner.bias, arithmetic)
-        self.outer = pack(part.outer.weight, part.outer.bias, arithmetic)
+        self.inner = linear(part.inner.weight, part.inner.bias, arithmetic)
+        self.outer = linear(part.outer.weight, part.outer.bias, arithmetic)
         self.activation = torch.relu_ if part.activation is torch.relu else part.activation
 
     def __call__(self, x: Tensor) -> Tensor:

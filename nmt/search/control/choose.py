@@ -9,6 +9,7 @@ from nmt.search.control.coverage import prefer_covering
 from nmt.search.control.unknown import carried_over
 from nmt.search.hypothesis import Hypothesis
 from nmt.search.length import Penalty
+from nmt.search.look import look
 from nmt.search.part import Part
 from nmt.search.solve import Solver
 
@@ -42,7 +43,7 @@ class Choice:
 
     def _look(self, parts: Sequence[Part]) -> None:
         if parts:
-            self.solver.look(parts, max(len(part.hypotheses) for part in parts), self.settings)
+            look(self.solver, parts, max(len(part.hypotheses) for part in parts), self.settings)
 
     def _fill(self, parts: Sequence[Part], n_best: int) -> None:
         """Keep the best of each text, and search with a wider beam for as many more as are missing."""
