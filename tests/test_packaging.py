@@ -77,7 +77,7 @@ def test_the_wheel_says_which_pythons_and_libraries_it_needs(wheel: Path) -> Non
     assert "Requires-Python: >=3.11\n" in metadata
     needed = [line for line in metadata.splitlines() if line.startswith("Requires-Dist") and "extra" not in line]
     assert needed and not any("<" in line or "==" in line for line in needed), "no upper bounds without a reason"
-    assert "nmt = nmt.cli:main" in entries
+    assert "nmt = nmt.cli.process:run" in entries
 
 
 def test_the_source_archive_holds_recipes_data_and_tests(copy: Path, tmp_path: Path) -> None:

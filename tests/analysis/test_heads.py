@@ -94,12 +94,22 @@ def test_measures_are_means_over_all_rows(ours: Translator, result: Studied) -> 
 
 
 def test_importance_is_the_rise_of_the_loss_without_the_head(ours: Translator, result: Studied) -> None:
-    def loss() -> float:
-        found = ours.rescore(SOURCES, TARGETS)
-        return -sum(c.log_probability for c in found) / sum(len(c.token_log_probabilities) for c in found)
+    marks = ours.target_vocabulary
 
-    base = loss()
-    assert result.loss == pytest.approx(base, abs=1e-5)
+    @torch.no_grad()
+    def loss() -> float:
+        total, count = 0.0, 0
+        for source, target in pairs(ours):
+            src_BS, tgt_BT = torch.tensor([[*source, marks.eos]]), torch.tensor([[marks.bos, *target]])
+            seen_BS = torch.ones_like(src_BS, dtype=torch.bool)
+            log_p_TV = ours.model.decode(ours.model.encode(src_BS, seen_BS), seen_BS, tgt_BT)[0].log_softmax(-1)
+            total -= sum(row[label].item() for row, label in zip(log_p_TV, [*target, marks.eos], strict=True))
+            count += len(target) + 1
+        return total / count
+
+    base, found = loss(), ours.rescore(SOURCES, TARGETS)
+    rescored = -sum(c.log_probability for c in found) / sum(len(c.token_log_probabilities) for c in found)
+    assert [result.loss, rescored] == pytest.approx([base, base], abs=1e-5)
     assert len({round(head.importance, 6) for head in result.heads}) > 4
     where = {(place.kind, place.layer): place for place in places(ours.model)}
     for head in result.heads:
