@@ -409,3 +409,4 @@ def test_an_ensemble_translates_a_line_alike_in_any_company(
         for lines in (None, 1)
     )
     assert together == apart and len({text for text, _ in together}) > 3
+    assert not any(model.training for model in models.model.modules())
