@@ -37,7 +37,8 @@ class Ensemble(Seq2Seq):
             raise ValueError(f"the models of an ensemble share a vocabulary; theirs have {sorted(sizes)} tokens")
         self.models = cast(Sequence[Seq2Seq], nn.ModuleList(models))
         self.widths = [model.output_weight_VD.size(1) for model in models]
-        self.training = any(model.training for model in models)  # whoever translates puts back what was
+        if not any(model.training for model in models):
+            self.eval()  # whoever translates puts back what was
 
     def encode(self, src_BS: Tensor, keep_BS: Tensor) -> Tensor:
         """The memories of all models."""
