@@ -51,7 +51,6 @@ class _Linear(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x_NI: Tensor, weight_OI: Tensor, bias_O: Tensor | None) -> Tensor:
         ctx.save_for_backward(x_NI, weight_OI)
-        ctx.biased = bias_O is not None
         return _multiply(x_NI, weight_OI, bias_O)
 
     @staticmethod
@@ -63,4 +62,4 @@ class _Linear(torch.autograd.Function):
         if ctx.needs_input_grad[1]:  # a result that is tall, not wide, is made faster
             tall = x_NI.size(1) <= dy_NO.size(1)
             d_weight_OI = dy_NO.T @ x_NI if tall else (x_NI.T @ dy_NO).T
-        return dx_NI, d_weight_OI, dy_NO.sum(0) if ctx.biased else None
+        return dx_NI, d_weight_OI, dy_NO.sum(0) if ctx.needs_input_grad[2] else None
