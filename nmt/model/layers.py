@@ -30,7 +30,7 @@ class LayerNorm(nn.LayerNorm):
     def forward(self, x: Tensor) -> Tensor:
         """Each row with mean zero and deviation one, times the weights, plus the bias."""
         kind = x.device.type
-        if self.training and rows.suits(x):
+        if self.training and rows.suits(x, weights=(self.weight, self.bias)):
             return rows.layer_norm(x, self.weight, self.bias, self.eps)
         if kind == "cpu" or not torch.is_autocast_enabled(kind):
             return super().forward(x)
@@ -66,7 +66,8 @@ class FeedForward(nn.Module):
         """The inner states. Of packed tokens in training, what the product gives is made them in its own place."""
         if self.training and x_BTD.dim() == 2 and self.activation is torch.relu:
             y_NF = linear(x_BTD, self.inner.weight)
-            return rows.rectified(y_NF, self.inner.bias) if rows.suits(y_NF) else torch.relu(y_NF + self.inner.bias)
+            bias_F = self.inner.bias
+            return rows.rectified(y_NF, bias_F) if rows.suits(y_NF, weights=[bias_F]) else torch.relu(y_NF + bias_F)
         return self.activation(self.inner(x_BTD))
 
 

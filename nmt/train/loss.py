@@ -114,7 +114,8 @@ class _ChunkedLoss(torch.autograd.Function):
             even_D, x_D = share * matrix_VD.sum(0, dtype=exact), x_low_ND.sum(0, dtype=exact)
             loss, nll = -(x_D @ even_D), x_ND.new_zeros((), dtype=exact)
             dx_ND = x_ND.new_empty(x_ND.shape, dtype=exact) if learning else None
-            dweight_VD = (-share * x_D).repeat(weight_VD.size(0), 1) if learning else None
+            moving = learning and ctx.needs_input_grad[1]  # the matrix may be frozen
+            dweight_VD = (-share * x_D).repeat(weight_VD.size(0), 1) if moving else None
             chunk = min(chunk, max(len(x_ND), 1))
             all_CV = x_ND.new_empty((chunk, weight_VD.size(0)), dtype=low)
             for start in range(0, len(target_N), chunk):
@@ -125,9 +126,11 @@ class _ChunkedLoss(torch.autograd.Function):
                 nll_C, d_CV = _of_chunk(logits_CV, own_C, target_C, 1 - smoothing, exact, learning)
                 nll += nll_C.sum()
                 loss += nll_C.sum() + smoothing * own_C.sum()
-                if d_CV is None or dx_ND is None or dweight_VD is None:
+                if d_CV is None or dx_ND is None:
                     continue
                 dx_ND[rows] = product(d_CV, matrix_VD.T) - even_D
+                if dweight_VD is None:
+                    continue
                 if low == exact:
                     dweight_VD.addmm_(d_CV.T, x_CD)
                 elif kernels.suits(d_CV):
@@ -144,7 +147,8 @@ class _ChunkedLoss(torch.autograd.Function):
     def backward(ctx: Any, d_loss: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
         dx_ND, dweight_VD = ctx.saved_tensors
         x_type, weight_type = ctx.types
-        return (dx_ND * d_loss).to(x_type), (dweight_VD * d_loss).to(weight_type), None, None, None, None
+        d_weight_VD = None if dweight_VD is None else (dweight_VD * d_loss).to(weight_type)
+        return (dx_ND * d_loss).to(x_type), d_weight_VD, None, None, None, None
 
 
 def _of_chunk(

@@ -93,3 +93,12 @@ def test_a_batch_of_padding_alone_has_no_loss() -> None:
     x_BTD, weight_VD, out_BT = tensors(7, 2, 3, 6)
     loss, nll = sequence_loss(x_BTD, weight_VD, torch.zeros_like(out_BT), smoothing=0.1, pad=PAD)
     assert loss.item() == nll.item() == 0
+
+
+def test_of_a_frozen_matrix_no_gradient_is_made() -> None:
+    x_BTD, weight_VD, out_BT = tensors(6, 3, 4, 8)
+    loss, _ = sequence_loss(x_BTD, weight_VD, out_BT, smoothing=0.1, pad=PAD)
+    expected, _ = torch.autograd.grad(loss, (x_BTD, weight_VD))
+    loss, _ = sequence_loss(x_BTD, weight_VD.detach(), out_BT, smoothing=0.1, pad=PAD)
+    assert loss.grad_fn.saved_tensors[1] is None
+    assert torch.equal(torch.autograd.grad(loss, x_BTD)[0], expected)

@@ -103,8 +103,10 @@ def greatest(x_N):
 
 @compiled
 def half(x: np.float32) -> np.uint16:
-    """The nearest bfloat16, of two as near the even one."""
+    """The nearest bfloat16, of two as near the even one. No number stays none: rounding could make it zero."""
     bits = np.float32(x).view(np.uint32)
+    if x != x:
+        return np.uint16(0x7FC0)
     return np.uint16((bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))) >> np.uint32(16))
 
 

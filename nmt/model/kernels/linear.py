@@ -15,6 +15,8 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from nmt.model.kernels import team
+
 
 def _offered() -> bool:
     """Whether this torch has oneDNN's product as an operation."""
@@ -39,7 +41,13 @@ def product(x_NI: Tensor, weight_OI: Tensor) -> Tensor:
 
 def _suits(x: Tensor) -> bool:
     plain = x.dim() == 2 and x.device.type == "cpu" and x.dtype == torch.float32
-    return plain and AVAILABLE and not torch.compiler.is_compiling()
+    return plain and AVAILABLE and not torch.compiler.is_compiling() and _has_its_threads()
+
+
+def _has_its_threads() -> bool:
+    """Whether OpenMP runs as many threads as it is asked for: with fewer, oneDNN leaves parts of a product blank."""
+    openmp = team.openmp()
+    return openmp is None or not (openmp.omp_get_dynamic() or openmp.omp_get_thread_limit() < torch.get_num_threads())
 
 
 def _multiply(x_NI: Tensor, weight_OI: Tensor, bias_O: Tensor | None = None) -> Tensor:
@@ -51,7 +59,6 @@ class _Linear(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x_NI: Tensor, weight_OI: Tensor, bias_O: Tensor | None) -> Tensor:
         ctx.save_for_backward(x_NI, weight_OI)
-        ctx.biased = bias_O is not None
         return _multiply(x_NI, weight_OI, bias_O)
 
     @staticmethod
@@ -63,4 +70,4 @@ class _Linear(torch.autograd.Function):
         if ctx.needs_input_grad[1]:  # a result that is tall, not wide, is made faster
             tall = x_NI.size(1) <= dy_NO.size(1)
             d_weight_OI = dy_NO.T @ x_NI if tall else (x_NI.T @ dy_NO).T
-        return dx_NI, d_weight_OI, dy_NO.sum(0) if ctx.biased else None
+        return dx_NI, d_weight_OI, dy_NO.sum(0) if ctx.needs_input_grad[2] else None

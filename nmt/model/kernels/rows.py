@@ -7,6 +7,7 @@ weight and bias
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import cache
 from types import ModuleType
 from typing import Any
@@ -25,13 +26,14 @@ def _loops() -> ModuleType:
     return row_loops
 
 
-def suits(*tensors: Tensor) -> bool:
-    """Whether there are loops for these, which are of one shape."""
+def suits(*tensors: Tensor, weights: Sequence[Tensor] = ()) -> bool:
+    """Whether there are loops for these, which are of one shape, and for `weights` of their columns."""
     first = tensors[0]
     return (
         first.dtype in team.KINDS
-        and all(x.dtype == first.dtype and x.is_contiguous() for x in tensors)
-        and all(team.reaches(x) for x in tensors)
+        and all(x.dtype == first.dtype for x in tensors)
+        and all(weight.dtype == torch.float32 for weight in weights)
+        and all(x.is_contiguous() and team.reaches(x) for x in (*tensors, *weights))
     )
 
 
@@ -55,8 +57,8 @@ def rectified(y: Tensor, bias_F: Tensor) -> Tensor:
 
 def to_gradient(logits_CV: Tensor, target_C: Tensor, sure: float) -> Tensor:
     """−log p of each row's label, float32; the logits become p, less `sure` at the label."""
-    nll_C = torch.empty(len(logits_CV))
-    _loops().to_gradient(*_shape(logits_CV), torch.tensor(sure), logits_CV, target_C, nll_C)
+    nll_C = _empty(logits_CV, len(logits_CV))
+    _loops().to_gradient(*_shape(logits_CV), _number(sure), logits_CV, target_C, nll_C)
     return nll_C
 
 
@@ -70,11 +72,21 @@ def _shape(x: Tensor) -> tuple[torch.dtype, int, int]:
     return x.dtype, math.prod(x.shape[:-1]), x.size(-1)
 
 
+def _empty(x: Tensor, *shape: int) -> Tensor:
+    """Float32 numbers beside `x`, whatever torch makes where nothing is said."""
+    return x.new_empty(shape, dtype=torch.float32)
+
+
+def _number(value: float) -> Tensor:
+    """A number of which a loop is given the address."""
+    return torch.tensor(value, dtype=torch.float32, device="cpu")
+
+
 class _LayerNorm(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight_D: Tensor, bias_D: Tensor, eps: float) -> Tensor:
-        y, kept_N2 = torch.empty_like(x), torch.empty(_shape(x)[1], 2)
-        _loops().normalize(*_shape(x), torch.tensor(eps), x, weight_D, bias_D, y, kept_N2)
+        y, kept_N2 = torch.empty_like(x), _empty(x, _shape(x)[1], 2)
+        _loops().normalize(*_shape(x), _number(eps), x, weight_D, bias_D, y, kept_N2)
         ctx.save_for_backward(x, weight_D, kept_N2)
         return y
 
@@ -83,7 +95,7 @@ class _LayerNorm(torch.autograd.Function):
     def backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, ...]:
         x, weight_D, kept_N2 = ctx.saved_tensors
         dy, dx = dy.contiguous(), torch.empty_like(x)
-        sum_T2D = torch.zeros(torch.get_num_threads(), 2, x.size(-1))
+        sum_T2D = _empty(x, torch.get_num_threads(), 2, x.size(-1)).zero_()
         _loops().normalize_back(*_shape(x), x, weight_D, kept_N2, dy, dx, sum_T2D)
         return dx, *sum_T2D.sum(0), None
 
@@ -91,7 +103,7 @@ class _LayerNorm(torch.autograd.Function):
 class _SumThinned(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, y: Tensor, levels: Tensor, bound: int, factor: float) -> Tensor:
-        z, scale = torch.empty_like(x), torch.tensor(factor)
+        z, scale = torch.empty_like(x), _number(factor)
         _loops().add_thinned(*_shape(x), bound, scale, x, y, levels, z)
         ctx.save_for_backward(levels, scale)
         ctx.bound = bound
@@ -120,6 +132,6 @@ class _Rectified(torch.autograd.Function):
     def backward(ctx: Any, dz: Tensor) -> tuple[Tensor | None, ...]:
         (z,) = ctx.saved_tensors
         dz, dy = dz.contiguous(), torch.empty_like(z)
-        sum_TF = torch.zeros(torch.get_num_threads(), z.size(-1))
+        sum_TF = _empty(z, torch.get_num_threads(), z.size(-1)).zero_()
         _loops().rectify_back(*_shape(z), z, dz, dy, sum_TF)
         return dy, sum_TF.sum(0)

@@ -25,7 +25,7 @@ from nmt.model import compiling
 KINDS = {torch.float32: "float32", torch.bfloat16: "uint16"}
 """The types of numbers that there are loops for, and NumPy's name of what they are to a loop."""
 WORDS = 24  # integers that a loop is given; those not used are zero
-FIRST = 2  # of the loop's own; before them stand the numbers of threads and of items
+FIRST = 1  # of the loop's own; before them stands the number of items
 
 
 @cache
@@ -36,7 +36,7 @@ def openmp() -> Any:
             library = ctypes.CDLL(str(file))
             library.GOMP_parallel.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint, ctypes.c_uint]
             library.GOMP_parallel.restype = None
-            return library if library.omp_get_thread_num else None
+            return library if library.omp_get_thread_num and library.omp_get_num_threads else None
         except (OSError, AttributeError):
             return None
     return None
@@ -67,6 +67,6 @@ class Loop:
         given = np.zeros(WORDS, np.int64)
         threads = max(min(torch.get_num_threads(), items), 1)
         own = [word.data_ptr() if isinstance(word, Tensor) else word for word in words]
-        given[:FIRST] = threads, items
+        given[0] = items
         given[FIRST : FIRST + len(own)] = own
         openmp().GOMP_parallel(self._code[dtype].address, given.ctypes.data, threads, 0)

@@ -1,8 +1,7 @@
 """What loops are written with: their words, the arrays these point to, and the numbers in there.
 
-A loop is a function of one address. There stand 64-bit integers: the number of threads, the number of items, then the
-loop's own: numbers, and addresses of arrays. Each thread takes a share of the items, and an item's result must not
-depend on the share it is in.
+A loop is a function of one address. There stand 64-bit integers: the number of items, then the loop's own: numbers, and
+addresses of arrays. Each thread takes a share of the items, and an item's result must not depend on the share it is in.
 
 The numbers are float32, or bfloat16 as the 16 bits that it is, since NumPy has no such type: the address is of the one
 or the other, and a loop is compiled for each. Inside it all is float32.
@@ -40,8 +39,11 @@ if AVAILABLE and openmp() is not None:
     from numba.extending import intrinsic, overload
     from numba.np.numpy_support import carray
 
-    binding.add_symbol("omp_get_thread_num", ctypes.cast(openmp().omp_get_thread_num, ctypes.c_void_p).value)
-    _member: Any = types.ExternalFunction("omp_get_thread_num", types.int32())
+    def _told(name: str) -> Any:
+        binding.add_symbol(name, ctypes.cast(getattr(openmp(), name), ctypes.c_void_p).value)
+        return types.ExternalFunction(name, types.int32())
+
+    _member, _members = _told("omp_get_thread_num"), _told("omp_get_num_threads")
 
     def _at(typing, address):
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -80,9 +82,12 @@ def member():
 
 @compiled_part
 def share(address):
-    """The loop's words, and the first item of this thread's share and the one after its last."""
+    """The loop's words, and the first item of this thread's share and the one after its last.
+
+    There may be fewer threads than were asked for: OpenMP has limits of its own.
+    """
     words = carray(_place(address), (WORDS,), np.int64)
-    threads, items = words[0], words[1]
+    threads, items = np.int64(_members()), words[0]
     return words[FIRST:], items * member() // threads, items * (member() + 1) // threads
 
 

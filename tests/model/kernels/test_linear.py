@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from nmt.model.kernels import linear
+from nmt.model.kernels import linear, team
 
 
 @pytest.mark.skipif(not linear.AVAILABLE, reason="this torch has no such product")
@@ -28,3 +28,18 @@ def test_products_and_their_gradients_are_torchs(
     ):
         assert own.shape == other.shape
         assert_close(own.double(), other, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.skipif(not team.available(), reason="torch has no threads here that others may use")
+def test_products_are_whole_where_openmp_may_give_fewer_threads_than_were_asked_for(threads: None) -> None:
+    torch.manual_seed(2)
+    torch.set_num_threads(3)
+    x, weight = torch.randn(128, 64), torch.randn(96, 64, requires_grad=True)
+    expected = x.double() @ weight.detach().double().T
+    team.openmp().omp_set_dynamic(1)
+    try:
+        own = [linear.linear(x, weight), linear.product(x, weight.detach())]
+    finally:
+        team.openmp().omp_set_dynamic(0)
+    for one in own:
+        assert_close(one.detach().double(), expected, rtol=1e-4, atol=1e-4)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from typing import Any
 
@@ -14,7 +15,7 @@ from torch.testing import assert_close
 
 from nmt.model.dropout import Dropout
 from nmt.model.kernels import rows, team
-from nmt.model.layers import FeedForward
+from nmt.model.layers import FeedForward, LayerNorm
 
 pytestmark = pytest.mark.skipif(not team.available(), reason="torch has no threads here that others may use")
 sizes = {"count": st.integers(1, 40), "width": st.integers(1, 70), "seed": st.integers(0, 2**31)}
@@ -27,7 +28,7 @@ def drawn(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
 def with_gradients(function: Callable[..., Tensor], *given: Any) -> tuple[Tensor, ...]:
     """What it gives, and the gradient of a function of it by each tensor that has one."""
     y = function(*given)
-    d = torch.linspace(-1, 1, y.numel()).view(y.shape).to(y.dtype)
+    d = torch.linspace(-1, 1, y.numel(), dtype=torch.float64).view(y.shape).to(y.dtype)
     return y, *torch.autograd.grad(y, [x for x in given if isinstance(x, Tensor) and x.requires_grad], d)
 
 
@@ -124,3 +125,54 @@ def test_bfloat16_is_rounded_only_when_it_is_written() -> None:
     exact = with_gradients(rows.layer_norm, x.detach().float().requires_grad_(), weight, bias, 1e-6)[:2]
     assert torch.equal(own[0], exact[0].bfloat16())
     assert_close(own[1].float(), exact[1], rtol=0.01, atol=0.02)  # its gradient came rounded
+
+
+def test_all_is_computed_where_fewer_threads_run_than_were_asked_for(threads: None) -> None:
+    torch.set_num_threads(4)
+    x, weight, bias = drawn(100, 32), drawn(32), drawn(32)
+    levels = team.openmp().omp_get_max_active_levels()
+    expected = with_gradients(rows.layer_norm, x, weight, bias, 1e-6)
+    team.openmp().omp_set_max_active_levels(0)  # now OpenMP gives one
+    try:
+        own = with_gradients(rows.layer_norm, x, weight, bias, 1e-6)
+    finally:
+        team.openmp().omp_set_max_active_levels(levels)
+    assert_close(own, expected)
+
+
+@pytest.mark.parametrize("bits", [0x7FC00000, 0x7FFFFFFF, -0x400000, -1])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+def test_what_is_no_number_stays_none(dtype: torch.dtype, bits: int) -> None:
+    none = torch.tensor([bits], dtype=torch.int32).view(torch.float32)
+    y = torch.ones(2, 20, dtype=dtype)
+    assert rows.rectified(y, none.repeat(20)).isnan().all()
+
+
+@pytest.mark.parametrize("layer", [LayerNorm(32), FeedForward(32, 64)], ids=["norm", "feed-forward"])
+def test_a_layer_whose_weights_have_fewer_bits_trains_as_it_translates(layer: nn.Module) -> None:
+    torch.manual_seed(6)
+    x, layer = torch.randn(50, 32).bfloat16(), copy.deepcopy(layer).bfloat16()
+    for weight in layer.parameters():
+        nn.init.normal_(weight)
+    assert_close(layer.train()(x), layer.eval()(x), rtol=0.05, atol=0.5)
+
+
+def test_loops_do_not_ask_which_type_torch_makes_where_nothing_is_said() -> None:
+    torch.manual_seed(7)
+    x, y, logits = torch.randn(9, 16), torch.randn(9, 16), torch.randn(9, 16)
+    levels, target = torch.ones(9, 16, dtype=torch.int16), torch.arange(9)
+    weight, bias = torch.ones(16), torch.zeros(16)
+
+    def of_rows() -> list[Tensor]:
+        gradient = logits.clone()
+        parts = [part.clone().requires_grad_() for part in (x, weight, bias)]
+        normed = with_gradients(rows.layer_norm, *parts, 1e-6)
+        return [*normed, rows.sum_thinned(x, y, levels, 0, 1.5), rows.to_gradient(gradient, target, 0.9), gradient]
+
+    expected, before = of_rows(), torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    try:
+        own = of_rows()
+    finally:
+        torch.set_default_dtype(before)
+    assert_close(own, expected)
