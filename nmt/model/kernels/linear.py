@@ -41,7 +41,8 @@ def product(x_NI: Tensor, weight_OI: Tensor) -> Tensor:
 
 def _suits(x: Tensor) -> bool:
     plain = x.dim() == 2 and x.device.type == "cpu" and x.dtype == torch.float32
-    return plain and AVAILABLE and not torch.compiler.is_compiling() and _has_its_threads()
+    possible = plain and AVAILABLE and not torch.compiler.is_compiling()
+    return possible and _has_its_threads() and not team.memory_may_be_refused()
 
 
 def _has_its_threads() -> bool:

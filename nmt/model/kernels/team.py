@@ -22,6 +22,11 @@ from torch import Tensor
 
 from nmt.model import compiling
 
+try:
+    import resource
+except ImportError:  # not on this system
+    resource = None  # type: ignore[assignment]
+
 KINDS = {torch.float32: "float32", torch.bfloat16: "uint16"}
 """The types of numbers that there are loops for, and NumPy's name of what they are to a loop."""
 WORDS = 24  # integers that a loop is given; those not used are zero
@@ -47,10 +52,19 @@ def available() -> bool:
     return compiling.AVAILABLE and openmp() is not None
 
 
+def memory_may_be_refused() -> bool:
+    """Whether the process has a limit of memory that the system holds by refusing more.
+
+    torch's own operations then say that there is none, and training makes its batches smaller. A loop cannot say so,
+    and oneDNN reads what it has not got.
+    """
+    return resource is not None and resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY
+
+
 def reaches(x: Tensor) -> bool:
-    """Whether loops can be run over `x`: it has numbers, and in this process's memory."""
+    """Whether loops can be run over `x`: it has numbers, and in this process's memory, of which there is no end."""
     real = type(x) in {Tensor, torch.nn.Parameter} and x.device.type == "cpu"
-    return real and not torch.compiler.is_compiling() and available()
+    return real and not torch.compiler.is_compiling() and available() and not memory_may_be_refused()
 
 
 class Loop:
