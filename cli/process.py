@@ -15,8 +15,8 @@ def run() -> NoReturn:
     """Run the process's own command line, and end the process with its status.
 
     Where torch was loaded, taking the interpreter apart piece by piece would take another half second: what matters is
-    done here, and the rest left to the system. A thread that still works, or output that cannot be
-    written, is Python's.
+    done here, and the rest left to the system. Python itself ends what has a thread that still works, or output that
+    cannot be written.
     """
     status = main()
     working = any(not thread.daemon for thread in threading.enumerate() if thread is not threading.current_thread())

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from nmt.events import FOR_THOSE_WHO_WAIT
 from nmt.wording import agreeing, span
 
 FIRST_LINE, BETWEEN_LINES = 2.0, 10.0  # seconds: plain progress lines come seldom, since they fill log files
@@ -268,5 +269,6 @@ def listen() -> None:
     logger = logging.getLogger("nmt")
     if not any(isinstance(handler, LogLines) for handler in logger.handlers):
         logger.addHandler(LogLines())
-    logger.setLevel(logging.INFO - 5 if sys.stderr is not None and sys.stderr.isatty() else logging.INFO)
+    at_a_terminal = sys.stderr is not None and sys.stderr.isatty()
+    logger.setLevel(FOR_THOSE_WHO_WAIT if at_a_terminal else logging.INFO)
     logger.propagate = False

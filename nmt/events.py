@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
+
+FOR_THOSE_WHO_WAIT = logging.INFO - 5
+"""The level of a log record for people at a terminal, of no use elsewhere."""
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
+from nmt.events import FOR_THOSE_WHO_WAIT
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -30,8 +32,6 @@ def _works() -> bool:
     return not settings.DISABLE_JIT
 
 
-FOR_THOSE_WHO_WAIT = logging.INFO - 5
-"""The level of what is told to people at a terminal, and of no use elsewhere."""
 _log = logging.getLogger(__name__)
 AVAILABLE = _works()
 """Whether loops are compiled; otherwise they are too slow to be used."""
@@ -155,11 +155,12 @@ def _keep_carefully(cache: Any) -> None:
     def loaded(types: Any, *arguments: Any) -> Any:
         try:
             found = load(types, *arguments)
-            if found is not None and tuple(found.signature.args) == tuple(normalize_signature(types)[0]):
-                return found
+            fits = found is None or tuple(found.signature.args) == tuple(normalize_signature(types)[0])
         except Exception:
-            found = cache
-        if found is not None:
+            found, fits = None, False
+        if found is not None and fits:
+            return found
+        if not fits:
             with suppress(Exception):
                 cache.flush()
         _ask_for_patience()

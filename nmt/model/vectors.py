@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from nmt.model.compiling import AVAILABLE
@@ -38,6 +39,7 @@ if AVAILABLE:
     from numba.core import cgutils
 
     _INT, _LONG, _BYTE = ir.IntType(32), ir.IntType(64), ir.IntType(8)
+    _NONE = ir.Constant(_LONG, 0)
 
     def address(builder: Any, array: Any, indices: list[Any], kind: Any) -> Any:
         """Where numbers of a `kind`, or vectors of it, begin in an array of numba's."""
@@ -56,6 +58,25 @@ if AVAILABLE:
     def store(builder: Any, vector: Any, start: Any, place: int) -> None:
         """Write a vector there."""
         builder.store(vector, builder.gep(start, [ir.Constant(_LONG, place)])).align = 4
+
+    def summed(
+        builder: Any, steps: Any, first_RV: list[list[Any]], added: Callable[[Any, Any], Any]
+    ) -> list[list[Any]]:
+        """Vectors of sums that stay in registers: they begin as `first_RV`; `added(k, sum_RV)` is what step k makes."""
+        before, loop, after = builder.block, builder.append_basic_block(), builder.append_basic_block()
+        builder.branch(loop)
+        builder.position_at_end(loop)
+        k = builder.phi(_LONG)
+        sum_RV = [[builder.phi(first.type) for first in first_V] for first_V in first_RV]
+        next_RV: list[list[Any]] = added(k, sum_RV)
+        following = builder.add(k, ir.Constant(_LONG, 1))
+        ends = zip([k, *sum(sum_RV, [])], [_NONE, *sum(first_RV, [])], [following, *sum(next_RV, [])], strict=True)
+        for number, first, last in ends:
+            number.add_incoming(first, before)
+            number.add_incoming(last, loop)
+        builder.cbranch(builder.icmp_signed("<", following, steps), loop, after)
+        builder.position_at_end(after)
+        return next_RV
 
     def everywhere(builder: Any, x: Any, vector: Any) -> Any:
         """A vector of this type with `x` in every lane."""

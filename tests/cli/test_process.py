@@ -27,7 +27,6 @@ def test_the_status_is_the_commands_and_what_is_to_happen_at_the_end_does(argume
 
 
 def test_a_thread_that_still_works_is_waited_for() -> None:
-
     thread = "threading.Thread(target=lambda: (threading.main_thread().join(), print('done'))).start()"
     result = ended(thread, "--version", stdout=subprocess.PIPE)
     assert result.returncode == 0 and result.stdout.endswith("done\n")

@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 import nmt
+from nmt.events import FOR_THOSE_WHO_WAIT
 from nmt.model import compiling
 
 numba = pytest.importorskip("numba")
@@ -123,12 +124,12 @@ def test_a_signal_while_something_is_compiled_acts_after_that(number: signal.Sig
 
 def test_who_waits_for_the_first_use_is_told_why(used: Callable[..., int]) -> None:
     told: list[str] = []
-    handler = logging.Handler(compiling.FOR_THOSE_WHO_WAIT)
+    handler = logging.Handler(FOR_THOSE_WHO_WAIT)
     handler.emit = lambda record: told.append(record.getMessage())  # type: ignore[method-assign]
     logger = logging.getLogger("nmt.model.compiling")
     logger.addHandler(handler)
     before = logger.level
-    logger.setLevel(compiling.FOR_THOSE_WHO_WAIT)
+    logger.setLevel(FOR_THOSE_WHO_WAIT)
     try:
         for expected in (1, 0):
             compiling._ask_for_patience.cache_clear()

@@ -80,33 +80,23 @@ if AVAILABLE:
                 builder.module, ir.FunctionType(sums, [sums, factors, factors]), name
             )
 
-            before = builder.block
-            loop, after = builder.append_basic_block(), builder.append_basic_block()
-            builder.branch(loop)
-            builder.position_at_end(loop)
-            k = builder.phi(_LONG)
-            k.add_incoming(ir.Constant(_LONG, 0), before)
-            sum_RV = [[builder.phi(sums) for _ in range(VECTORS)] for _ in range(rows)]
-            here = builder.gep(weights, [builder.mul(k, ir.Constant(_LONG, VECTORS))])
-            weight_V = [vectors.load(builder, here, v) for v in range(VECTORS)]
-            for z_I, sum_V in zip(z_R, sum_RV, strict=True):
-                x = builder.load(builder.gep(z_I, [k]))
-                if kind == "int8":
-                    x = builder.xor(x, ir.Constant(_INT, 0x80808080))
-                x = vectors.everywhere(builder, x, factors)
-                for sum_, first, weight in zip(sum_V, firsts, weight_V, strict=True):
-                    operands = [x, weight, sum_] if kind == "float32" else [sum_, x, weight]
-                    sum_.add_incoming(first, before)
-                    sum_.add_incoming(builder.call(multiply, operands), loop)
-            following = builder.add(k, ir.Constant(_LONG, 1))
-            k.add_incoming(following, loop)
-            builder.cbranch(builder.icmp_signed("<", following, steps), loop, after)
+            def added(k: Any, sum_RV: list[list[Any]]) -> list[list[Any]]:
+                here = builder.gep(weights, [builder.mul(k, ir.Constant(_LONG, VECTORS))])
+                weight_V = [vectors.load(builder, here, v) for v in range(VECTORS)]
+                following = []
+                for z_I, sum_V in zip(z_R, sum_RV, strict=True):
+                    x = builder.load(builder.gep(z_I, [k]))
+                    if kind == "int8":
+                        x = builder.xor(x, ir.Constant(_INT, 0x80808080))
+                    x, pairs = vectors.everywhere(builder, x, factors), zip(sum_V, weight_V, strict=True)
+                    each = [[x, w, sum_] if kind == "float32" else [sum_, x, w] for sum_, w in pairs]
+                    following.append([builder.call(multiply, operands) for operands in each])
+                return following
 
-            builder.position_at_end(after)
-            for row, sum_V in zip(row_R, sum_RV, strict=True):
+            for row, sum_V in zip(row_R, vectors.summed(builder, steps, [firsts] * rows, added), strict=True):
                 ends = vectors.address(builder, y, [row, o], sums)
                 for v, sum_ in enumerate(sum_V):
-                    vectors.store(builder, sum_.incomings[1][0], ends, v)
+                    vectors.store(builder, sum_, ends, v)
             return context.get_dummy_value()
 
         return generate

@@ -40,31 +40,21 @@ if AVAILABLE:
                 builder.module, ir.FunctionType(_FLOATS, [_FLOATS] * 3), f"llvm.fmuladd.v{LANES}f32"
             )
 
-            before = builder.block
-            loop, after = builder.append_basic_block(), builder.append_basic_block()
-            builder.branch(loop)
-            builder.position_at_end(loop)
-            k = builder.phi(_LONG)
-            k.add_incoming(ir.Constant(_LONG, 0), before)
-            sum_RV = [[builder.phi(_FLOATS) for _ in range(vectors)] for _ in range(ROWS)]
-            here = registers.address(builder, b, [k, c], _FLOATS)
-            b_V = [registers.load(builder, here, v) for v in range(vectors)]
-            offset = builder.mul(k, step_a)
-            for a_K, sum_V in zip(a_R, sum_RV, strict=True):
-                place = builder.bitcast(builder.gep(builder.bitcast(a_K, _BYTE.as_pointer()), [offset]), a_K.type)
-                x = registers.everywhere(builder, builder.load(place), _FLOATS)
-                for sum_, factor in zip(sum_V, b_V, strict=True):
-                    sum_.add_incoming(zero, before)
-                    sum_.add_incoming(builder.call(add, [x, factor, sum_]), loop)
-            following = builder.add(k, ir.Constant(_LONG, 1))
-            k.add_incoming(following, loop)
-            builder.cbranch(builder.icmp_signed("<", following, steps), loop, after)
+            def added(k: Any, sum_RV: list[list[Any]]) -> list[list[Any]]:
+                here = registers.address(builder, b, [k, c], _FLOATS)
+                b_V = [registers.load(builder, here, v) for v in range(vectors)]
+                offset, sums = builder.mul(k, step_a), []
+                for a_K, sum_V in zip(a_R, sum_RV, strict=True):
+                    place = builder.bitcast(builder.gep(builder.bitcast(a_K, _BYTE.as_pointer()), [offset]), a_K.type)
+                    x = registers.everywhere(builder, builder.load(place), _FLOATS)
+                    sums.append([builder.call(add, [x, factor, sum_]) for sum_, factor in zip(sum_V, b_V, strict=True)])
+                return sums
 
-            builder.position_at_end(after)
-            for row, sum_V in zip(rows, sum_RV, strict=True):
+            total_RV = registers.summed(builder, steps, [[zero] * vectors] * ROWS, added)
+            for row, sum_V in zip(rows, total_RV, strict=True):
                 ends = registers.address(builder, y, [row, c], _FLOATS)
                 for v, sum_ in enumerate(sum_V):
-                    registers.store(builder, sum_.incomings[1][0], ends, v)
+                    registers.store(builder, sum_, ends, v)
             return context.get_dummy_value()
 
         return generate

@@ -90,7 +90,7 @@ def test_bfloat16_is_rounded_only_when_it_is_written(causal: bool) -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
-def test_the_number_of_threads_changes_nothing(dtype: torch.dtype, threads: pytest.FixtureRequest) -> None:
+def test_the_number_of_threads_changes_nothing(dtype: torch.dtype, threads: None) -> None:
     torch.manual_seed(2)
     lengths = starts([(own, own) for own in (9, 33, 1, 16, 12)])
     x_NC = drawn(71, 6 * LANES, dtype)
