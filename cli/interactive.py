@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from nmt.errors import NmtError
+from nmt.events import Caution
 
 from . import show
 
@@ -37,10 +38,13 @@ def converse(session: Session, greeting: str) -> None:
             show.say("")
 
 
-def _show(lines: Iterator[str], write: Callable[[str], None]) -> None:
+def _show(lines: Iterator[str] | Iterator[str | Caution], write: Callable[[str], None]) -> None:
     try:
         for line in lines:
-            write(line)
+            if isinstance(line, Caution):
+                show.say(f"({line.text})")
+            else:
+                write(line)
     except NmtError as problem:
         show.error(problem.problem, problem.hint)
 

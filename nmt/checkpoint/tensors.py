@@ -41,6 +41,17 @@ def spread_like(tensor: Tensor, other: Tensor) -> Tensor:
     return distribute_tensor(tensor.to(other.device), other.device_mesh, other.placements)
 
 
+def part_like(tensor: Tensor, other: Tensor) -> Tensor:
+    """What `spread_like` gives where every process has the same tensor, which nobody need then send."""
+    if not hasattr(other, "full_tensor"):
+        return tensor
+    from torch.distributed.tensor import DTensor, Replicate
+
+    assert isinstance(other, DTensor)
+    everywhere = DTensor.from_local(tensor, other.device_mesh, [Replicate()], run_check=False)
+    return everywhere.redistribute(placements=other.placements)
+
+
 def write_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
     """Write `tensors`, from whatever device, so that they open anywhere. Raises OutputError; TrainingError for NaN."""
     plain = {name: tensor.detach().to("cpu").contiguous() for name, tensor in tensors.items()}

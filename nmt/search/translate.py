@@ -160,6 +160,9 @@ class Translator:
         tokens than the model has positions and only its beginning counts. Of a Request, source, tag and context count;
         with context, sources follow each other as lines do in `stream`. Raises ValueError when the counts differ.
         """
+        sources, targets = list(sources), list(targets)
+        if len(sources) != len(targets):
+            raise ValueError(f"{len(sources):,} sources, {len(targets):,} targets: each has its own")
         return list(self.rescore_stream(zip(sources, targets, strict=True), tag=tag, **overrides))
 
     def rescore_stream(

@@ -188,12 +188,14 @@ def _measured(recipe: Recipe, plan: Drawn, sizes: Sizes, work: Work, least: int)
     """By updates on this machine, of a model whose weights, gradients and moments take `least` bytes."""
     import torch
 
+    from nmt.model.kernels import team
     from nmt.train.memory import available
     from nmt.train.pace import measure
     from nmt.train.room import memory_for
 
     if recipe.train.threads:
         torch.set_num_threads(recipe.train.threads)
+    team.make_whole()
     try:
         device = choose(recipe.train.device)
     except NmtError as error:

@@ -29,9 +29,14 @@ def placed(recipe: Recipe, ranks: Ranks) -> Generator[Event, None, tuple[torch.d
     import torch
 
     from nmt.checkpoint.device import arithmetic
+    from nmt.model.kernels import team
 
     if recipe.train.threads:
         torch.set_num_threads(recipe.train.threads)
+    asked = torch.get_num_threads()
+    team.make_whole()
+    if (threads := torch.get_num_threads()) < asked:
+        yield Caution(f"OpenMP is limited to {counted(threads, 'thread')} (OMP_THREAD_LIMIT): {asked} would be taken")
     device = ranks.place(recipe.train.device)
     precision = arithmetic(recipe.train.precision, device)
     processes = f", {ranks.size} processes" if ranks.size > 1 else ""

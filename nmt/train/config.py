@@ -284,8 +284,6 @@ class TrainConfig(BatchConfig):
             raise ValueError("layers that sharding = full spreads over processes are not compiled; set compile = false")
         if self.sharding == "full" and self.batch_tokens == "auto":
             raise ValueError("batch_tokens = auto measures a whole model; with sharding = full, set a number")
-        if self.sharding == "full" and self.optimizer.kind == "muon":
-            raise ValueError('optimizer kind "muon" needs whole matrices; with sharding = full, use kind = "adam"')
         return self
 
     def rises_to_the_end(self) -> str:

@@ -5,16 +5,18 @@ B matrices of one shape · I rows · O columns
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 
+from nmt.checkpoint.tensors import part_like, whole
 from nmt.train.optimizer import decayed
 
 _TERMS = 3.4445, -4.7750, 2.0315  # of Jordan's polynomial aX + b(XXᵀ)X + c(XXᵀ)²X
 _SIZE = 0.2  # root mean square of an update with rate 1, about that of Adam (Liu et al. 2025, §2.2)
+_TOGETHER = 1 << 26  # numbers that are turned at once: of a model that is spread over processes, all are not here
 
 
 class Muon(torch.optim.AdamW):
@@ -63,14 +65,12 @@ class Muon(torch.optim.AdamW):
 
     def _turn(self, matrices: Sequence[nn.Parameter], rate: float, weight_decay: float) -> None:
         """Update the matrices, those of one shape at once."""
-        alike: dict[torch.Size, list[nn.Parameter]] = {}
-        for matrix in matrices:
-            alike.setdefault(matrix.shape, []).append(matrix)
-        for shape, some in alike.items():
-            size = _SIZE * max(shape) ** 0.5
-            turned_BIO = orthogonal(torch.stack([self._pushed(m) for m in some]), self.iterations, self.dtype)
-            for matrix, step_IO in zip(some, turned_BIO.to(some[0].dtype), strict=True):
-                matrix.mul_(1 - rate * weight_decay).sub_(step_IO, alpha=rate * size)
+        for some in _alike(matrices):
+            size = _SIZE * max(some[0].shape) ** 0.5
+            pushed_BIO = torch.stack([whole(self._pushed(matrix)) for matrix in some])
+            turned_BIO = orthogonal(pushed_BIO, self.iterations, self.dtype).to(some[0].dtype)
+            for matrix, step_IO in zip(some, turned_BIO, strict=True):
+                matrix.mul_(1 - rate * weight_decay).sub_(part_like(step_IO, matrix), alpha=rate * size)
 
     def _pushed(self, matrix: nn.Parameter) -> Tensor:
         """The mean of all gradients so far, newer ones weighing more, as seen from one update ahead (Nesterov)."""
@@ -80,6 +80,16 @@ class Muon(torch.optim.AdamW):
             state["momentum"] = torch.zeros_like(matrix)
         state["momentum"].lerp_(gradient, 1 - self.momentum)
         return gradient.lerp(state["momentum"], self.momentum)
+
+
+def _alike(matrices: Sequence[nn.Parameter]) -> Iterator[Sequence[nn.Parameter]]:
+    """Those of one shape together, as many as may be turned at once."""
+    shapes: dict[torch.Size, list[nn.Parameter]] = {}
+    for matrix in matrices:
+        shapes.setdefault(matrix.shape, []).append(matrix)
+    for shape, some in shapes.items():
+        count = max(1, _TOGETHER // shape.numel())
+        yield from (some[first : first + count] for first in range(0, len(some), count))
 
 
 def orthogonal(x_BIO: Tensor, iterations: int, dtype: torch.dtype) -> Tensor:

@@ -92,6 +92,10 @@ class Ranks:
         """What makes one gradient of those of all processes."""
         return Gradients()
 
+    def waiting(self) -> AbstractContextManager[None]:
+        """Around other people's code that may wait for the others."""
+        return nullcontext()
+
     def sum(self, values: Tensor) -> Tensor:
         """The sum over all processes."""
         return values
@@ -176,6 +180,10 @@ class Group(Ranks):
                     dist.broadcast(parameter.detach(), src=0)
             self._sums = model, Sums(parameters, self.contact)
         return self._sums[1]
+
+    def waiting(self) -> AbstractContextManager[None]:
+        """Turns what torch raises there about the others into LostContact."""
+        return self.contact()
 
     def sum(self, values: Tensor) -> Tensor:
         """The sum over all processes, as a new tensor with the same bits in each."""

@@ -61,9 +61,11 @@ def learn(
     while True:
         sums, unfit = add_up(model, room.cut(batches, pad), tokens=tokens, rules=rules, pad=pad, ranks=ranks)
         parameters = [p for p in model.parameters() if p.grad is not None]
-        norm = get_total_norm([p.grad for p in parameters if p.grad is not None])
+        with ranks.waiting():
+            norm = get_total_norm([p.grad for p in parameters if p.grad is not None])
+            whole_norm = whole(norm)
         halt = sums.new_full((1,), unfit is not None)  # filled there; numbers of a list would be waited for
-        totals = ranks.sum(torch.cat((sums, halt, whole(norm).to(sums)[None]))).tolist()  # the one wait of an update
+        totals = ranks.sum(torch.cat((sums, halt, whole_norm.to(sums)[None]))).tolist()  # the one wait of an update
         if not totals[2]:
             break
         optimizer.zero_grad(set_to_none=True)
@@ -74,7 +76,8 @@ def learn(
         if rules.clip_norm is not None and size > rules.clip_norm:
             clip_grads_with_norm_(parameters, rules.clip_norm, norm)
         set_rate(optimizer, rate)
-        optimizer.step()
+        with ranks.waiting():
+            optimizer.step()
     optimizer.zero_grad(set_to_none=True)
     return Outcome(mean_loss, mean_nll, tokens, size, finite, tuple(too_large))
 

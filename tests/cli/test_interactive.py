@@ -38,6 +38,15 @@ def test_lines_are_answered_and_commands_obeyed(nmt: Command, model: Path, monke
     assert ":settings" in ended.err
 
 
+def test_what_a_translation_lacks_is_told_apart_from_it(
+    nmt: Command, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO("bal kor\n"))
+    ended = nmt("translate", model, "--interactive", "--device", "cpu", "--sample", "--require", "Zürich")
+    assert ended.out.splitlines() == library.load(model, "cpu").translate(["bal kor"], sample=True)
+    assert "(in the translation, 'Zürich' is missing)\n" in ended.err
+
+
 def test_bytes_that_are_no_text_become_u_fffd(nmt: Command, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for encoding, errors in (("utf-8", "strict"), ("ascii", "strict"), ("latin-1", "replace")):
         typed = io.TextIOWrapper(io.BytesIO(b"bal\xff\nk\xc3\xb6r\n"), encoding=encoding, errors=errors)

@@ -16,8 +16,9 @@ import pytest
 import torch
 from torch.testing import assert_close
 from train import together
-from train.toys import model, optimizer, pairs, steps_of, store
+from train.toys import model, optimizer, pairs, steps_of, store, turning
 
+from nmt.checkpoint import layout
 from nmt.checkpoint.layout import step_name
 from nmt.checkpoint.tensors import read_tensors
 from nmt.train.launch import LOST, Seat
@@ -28,7 +29,7 @@ TESTS = Path(__file__).parents[1]
 TIGHT = 1e-5
 FOUR = pytest.param(4, marks=pytest.mark.slow)
 
-METHODS = {"layer_drop": 0.3, "freeze": ["encoder", "biases"], "guide": {"weight": 0.5}, "ema": 0.5}
+METHODS = {"muon": True, "layer_drop": 0.3, "freeze": ["encoder", "biases"], "guide": {"weight": 0.5}, "ema": 0.5}
 
 ALIKE: dict[str, dict[str, Any]] = {  # what one process and many must do alike
     "batches_split_by_rows": {"rules": {"steps": 12}},
@@ -44,6 +45,7 @@ ALIKE: dict[str, dict[str, Any]] = {  # what one process and many must do alike
     "frozen": {"rules": {"steps": 9}, "freeze": ["encoder", "biases"]},
     "guided": {"rules": {"steps": 9}, "guide": {"weight": 0.5}, "pairs": {"accumulate": 3}},
     "averaged": {"rules": {"steps": 9}, "ema": 0.5},
+    "turned": {"rules": {"steps": 9}, "muon": True},
     "all_methods": {"rules": {"steps": 9, "rdrop_alpha": 5.0}, **METHODS},
 }
 SHARDED = (
@@ -52,6 +54,7 @@ SHARDED = (
     "one_pair",
     "clipped",
     "validated",
+    "turned",
     "all_methods",
 )  # tried with parts of a model
 TWO: dict[str, list[dict[str, Any]]] = {  # what is tried with two processes only, one job after another
@@ -144,8 +147,9 @@ def told(folder: Path, rank: int = 0) -> dict[str, Any]:
 def final(folder: Path) -> dict[str, torch.Tensor]:
     """The weights of the last checkpoint, which must be whole."""
     last = folder / step_name(steps_of(folder)[-1])
-    whole = model()
-    store(folder).restore(last, whole, optimizer(whole))
+    whole, kept = model(), read_tensors(last / layout.RESUME / layout.OPTIMIZER)
+    turned = any(name.endswith(".momentum") for name in kept)
+    store(folder).restore(last, whole, (turning if turned else optimizer)(whole))
     return read_tensors(last / "model.safetensors")
 
 

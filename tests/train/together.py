@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 import torch
 import torch._dynamo  # what every optimizer loads when it is built
-from train.toys import model, optimizer, pairs, store
+from train.toys import model, optimizer, pairs, store, turning
 
 from nmt.batches.links import Links
 from nmt.errors import NmtError
@@ -47,6 +47,7 @@ from nmt.train.validate import Scores, dealt, evaluating, mean_loss
 DEFAULTS: dict[str, Any] = {
     "size": 2,
     "sharding": "none",
+    "muon": False,
     "rules": {},
     "pairs": {},
     "dropout": 0.0,
@@ -103,7 +104,8 @@ def train(folder: Path, job: dict[str, Any], group: Ranks) -> dict[str, Any]:
     trained = model(dropout=job["dropout"], layer_drop=job["layer_drop"])
     freeze(trained, job["freeze"])
     group.spread(trained)
-    learner, kept, data = optimizer(trained), store(folder, 99, job["every"]), recording(**job["pairs"])
+    learner = (turning if job["muon"] else optimizer)(trained)
+    kept, data = store(folder, 99, job["every"]), recording(**job["pairs"])
     if not group.leads:
         kept = Helper(folder, kept.description, {}, every=kept.every, keep=kept.keep)
     kept.ema = ema = Ema(trained, job["ema"]) if job["ema"] else None

@@ -14,6 +14,7 @@ from nmt.corpus.config import LanguagesConfig
 from nmt.model.config import DotConfig, TransformerConfig
 from nmt.model.seq2seq import Seq2Seq
 from nmt.train.data import Pairs
+from nmt.train.muon import muon
 from nmt.train.optimizer import adam
 from nmt.train.schedule import paper
 from nmt.train.store import Store
@@ -33,6 +34,10 @@ def model(seed: int = 1, **changes: object) -> Seq2Seq:
 
 def optimizer(of: Seq2Seq) -> torch.optim.Optimizer:
     return adam(of, betas=(0.9, 0.98), epsilon=1e-9)
+
+
+def turning(of: Seq2Seq) -> torch.optim.Optimizer:
+    return muon(of, momentum=0.9, iterations=5, precision="float32", betas=(0.9, 0.98), epsilon=1e-9, weight_decay=0.1)
 
 
 def pairs(count: int = 24, seed: int = 1, **changes: int) -> Pairs:

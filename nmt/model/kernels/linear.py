@@ -42,13 +42,7 @@ def product(x_NI: Tensor, weight_OI: Tensor) -> Tensor:
 def _suits(x: Tensor) -> bool:
     plain = x.dim() == 2 and x.device.type == "cpu" and x.dtype == torch.float32
     possible = plain and AVAILABLE and not torch.compiler.is_compiling()
-    return possible and _has_its_threads() and not team.memory_may_be_refused()
-
-
-def _has_its_threads() -> bool:
-    """Whether OpenMP runs as many threads as it is asked for: with fewer, oneDNN leaves parts of a product blank."""
-    openmp = team.openmp()
-    return openmp is None or not (openmp.omp_get_dynamic() or openmp.omp_get_thread_limit() < torch.get_num_threads())
+    return possible and team.is_whole() and not team.memory_may_be_refused()
 
 
 def _multiply(x_NI: Tensor, weight_OI: Tensor, bias_O: Tensor | None = None) -> Tensor:

@@ -52,6 +52,21 @@ def available() -> bool:
     return compiling.AVAILABLE and openmp() is not None
 
 
+def is_whole() -> bool:
+    """Whether OpenMP runs as many threads as it is asked for: with fewer, oneDNN leaves parts of a product blank."""
+    library = openmp()
+    if library is None:
+        return True
+    return not library.omp_get_dynamic() and library.omp_get_thread_limit() >= torch.get_num_threads()
+
+
+def make_whole() -> None:
+    """See to it that it is: torch leaves bfloat16's products to oneDNN, whatever OpenMP gives."""
+    if (library := openmp()) is not None:
+        library.omp_set_dynamic(0)
+        torch.set_num_threads(min(torch.get_num_threads(), library.omp_get_thread_limit()))
+
+
 def memory_may_be_refused() -> bool:
     """Whether the process has a limit of memory that the system holds by refusing more.
 

@@ -37,7 +37,10 @@ class Insistence:
         """Search again for those of `parts` that need it, and keep of each the best that will do, as many as wanted.
 
         Where none will do, those that lack the least are kept. The first is sought as if it were the only one wanted.
+        Samples are as many as asked for, whatever they lack: a choice among them would be no sample.
         """
+        self._draw_anew([part for part in parts if part.settings.sample], n_best)
+        parts = [part for part in parts if not part.settings.sample]
         free = [list(part.hypotheses) for part in parts]
         pools = [found[: part.wanted(1)] for part, found in zip(parts, free, strict=True)]
         asked = [i for i, part in enumerate(parts) if not self._served(part, pools[i])]
@@ -53,6 +56,14 @@ class Insistence:
         for i in asked:
             found = self._chosen(parts[i], pools[i], best[i] if n_best > 1 else None)
             parts[i].hypotheses = _led_by(best[i], found, parts[i].wanted(n_best))
+
+    def _draw_anew(self, parts: Sequence[Part], count: int) -> None:
+        """Draw again, all `count` of a part, as long as one of them holds a forbidden phrase in a new spelling."""
+        for _ in range(ROUNDS):
+            parts = [part for part in parts if self._constrain(part, part.hypotheses)]
+            if not parts:
+                break
+            self.search(list(parts), count)
 
     def _again(
         self, parts: Sequence[Part], pools: Sequence[list[Hypothesis]], open_: list[int], enough: int, beam: int

@@ -8,6 +8,7 @@ from typing import Any
 
 from nmt.corpus.lines import is_blank
 from nmt.errors import NmtError
+from nmt.events import Caution
 from nmt.schema import nearest
 from nmt.search.control.config import ControlConfig, check_settings
 from nmt.search.control.request import Request
@@ -38,8 +39,11 @@ class Session:
         self.switches = {name: False for name in SWITCHES} | {"markup": self.common.markup}
         self.lines = self.translator.context.lines()
 
-    def translate(self, line: str) -> Iterator[str]:
-        """What to show of a line's translations; nothing of a blank one, which begins a new document."""
+    def translate(self, line: str) -> Iterator[str | Caution]:
+        """A line's translations as they are shown, before them what they lack; nothing of a blank line.
+
+        That begins a new document, where the model reads lines before a line.
+        """
         request = self.lines.follow(replace(self.common, source=line, markup=self.switches["markup"]))
         if is_blank(line):
             return
@@ -47,7 +51,7 @@ class Session:
         settings = self.settings if self.n_best <= beam else {**self.settings, "beam": self.n_best}
         alignment = self.switches["alignment"]
         (found,) = self.translator.stream([request], n_best=self.n_best, alignment=alignment, **settings)
-        yield from (f"({caution.partition(': ')[2]})" for caution in found.cautions)
+        yield from (Caution(caution.partition(": ")[2]) for caution in found.cautions)
         for rank, candidate in enumerate(found.alternatives, 1):
             number = f"{rank:>2}  " if len(found.alternatives) > 1 else ""
             score = f"{candidate.score:8.4f}  " if number or self.switches["scores"] else ""
@@ -130,7 +134,7 @@ class Session:
     def _help(self) -> Iterator[str]:
         yield "Type a line to translate it; a line that begins with a colon says how, :: is a colon of the text."
         yield "  :beam 8, :length-penalty none, :sample on, :max-length 30 …   any setting; default undoes it"
-        yield "  :n-best 3                 show three, with their scores"
+        yield "  :n-best 3                 show three, with their scores, from a beam at least as wide"
         yield from (f"  :{name + ' …':<24} {meaning}; alone it undoes that" for name, meaning in TEXTS.items())
         yield from (f"  :{name:<24} {meaning}, or no longer" for name, meaning in SWITCHES.items())
         yield "  :settings, :reset, :quit  tell them, as at the beginning, end (as Ctrl-D does)"

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import pytest
 import torch
 from torch.testing import assert_close
@@ -43,3 +47,22 @@ def test_products_are_whole_where_openmp_may_give_fewer_threads_than_were_asked_
         team.openmp().omp_set_dynamic(0)
     for one in own:
         assert_close(one.detach().double(), expected, rtol=1e-4, atol=1e-4)
+
+
+LIMITED = """
+import torch
+from nmt.model.kernels import team
+torch.set_num_threads(3)
+team.make_whole()
+assert torch.get_num_threads() == 2 and team.is_whole()
+torch.manual_seed(2)
+x, weight = torch.randn(128, 64).bfloat16(), torch.randn(96, 64).bfloat16()
+y = torch.nn.functional.linear(x, weight).float()
+torch.testing.assert_close(y, x.float() @ weight.float().T, rtol=0.02, atol=0.1)
+"""
+
+
+@pytest.mark.skipif(not team.available(), reason="torch has no threads here that others may use")
+def test_torch_is_kept_from_asking_for_more_threads_than_openmp_gives() -> None:
+    limits = {"OMP_THREAD_LIMIT": "2", "OMP_DYNAMIC": "true"}
+    subprocess.run([sys.executable, "-c", LIMITED], env={**os.environ, **limits}, check=True, timeout=120)

@@ -201,6 +201,22 @@ def test_samples_that_lack_a_phrase_are_named(random_translator: Translator) -> 
     assert t.cautions == ("line 1: in the translation, 'Zürich' is missing",)
 
 
+def test_samples_are_as_many_as_asked_for_whatever_they_lack(random_translator: Translator) -> None:
+    how = {"sample": True, "n_best": 12, "temperature": 0.4}
+    free = [t.alternatives for t in random_translator.stream(LINES, **how)]
+    assert any(len({c.tokens for c in found}) < 12 for found in free), "equal draws count too"
+    words = [found[0].text.split()[:1] for found in free]
+    lacking = [Request(line, require=("Zürich", *some)) for line, some in zip(LINES, words, strict=True)]
+    assert [t.alternatives for t in random_translator.stream(lacking, **how)] == free
+    forbidding = [Request(line, forbid=tuple(some)) for line, some in zip(LINES, words, strict=True)]
+    for t, some in zip(random_translator.stream(forbidding, **how), words, strict=True):
+        assert len(t.alternatives) == 12
+        assert bool(t.cautions) == any(occurrences(phrase, c.text) for c in t.alternatives for phrase in some)
+    how["n_best"] = 1
+    one = [t.alternatives for t in random_translator.stream(forbidding, **how)]
+    assert [t.alternatives for t in random_translator.stream(forbidding, beam=9, **how)] == one, "no best of several"
+
+
 def test_each_part_of_a_split_line_gets_its_own_terms(random_translator: Translator) -> None:
     glossary = Glossary([("dem", "Zürich")])
     (t,) = random_translator.stream([Request("bal kor. dem gom. ban bar.", glossary=glossary)], max_source_tokens=8)
