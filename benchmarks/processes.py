@@ -15,12 +15,12 @@ import tempfile
 import time
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
 
 import torch
 import torch.distributed as dist
 from record import record
 from torch import nn
+from torch.multiprocessing.spawn import spawn
 from torch.nn.parallel import DistributedDataParallel
 from train_step import PAD, invented, places
 
@@ -38,7 +38,7 @@ def main() -> None:
     options = parse()
     with tempfile.TemporaryDirectory() as folder:
         arguments = (options, Path(folder))
-        torch.multiprocessing.spawn(measure, arguments, nprocs=options.processes)  # type: ignore[no-untyped-call]
+        spawn(measure, arguments, nprocs=options.processes)  # type: ignore[no-untyped-call]
         results = json.loads((Path(folder) / "results").read_text())
     settings = {name: value for name, value in vars(options).items() if name != "save"}
     record("processes", settings, results, options.save)
@@ -146,22 +146,19 @@ class Hooks(Way):
 
 
 class Torchs(Way):
-    """DistributedDataParallel's, whose mean is made a sum."""
+    """DistributedDataParallel's, which is the mean."""
 
     def __init__(self, options: argparse.Namespace, device: torch.device) -> None:
         super().__init__(options, device)
         self.objective = DistributedDataParallel(self.objective, gradient_as_bucket_view=True)
-        self.objective.register_comm_hook(None, _sum)
+        self.mean_of = options.processes
 
     def gradient(self, batch: Batch) -> None:
         self.model.zero_grad(set_to_none=False)
         self.backward(batch)
 
-
-def _sum(_: Any, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
-    work: Any = dist.all_reduce(bucket.buffer(), async_op=True)
-    future: torch.futures.Future[torch.Tensor] = work.get_future().then(lambda done: done.value()[0])
-    return future
+    def flat(self) -> torch.Tensor:
+        return super().flat() * self.mean_of
 
 
 if __name__ == "__main__":

@@ -75,6 +75,7 @@ TWO: dict[str, list[dict[str, Any]]] = {  # what is tried with two processes onl
     "thinned_in_two": [{"rules": {"steps": 4}, "dropout": 0.2}, {"rules": {"steps": 10}, "dropout": 0.2}],
     "asked": [{"rules": {"steps": 12}, "stop": [1, 6]}],
     "poisoned": [{"rules": {"steps": 8}, "poison": [1, 4]}],
+    "beside": [{"rules": {"steps": 1}, "beside": True}],
     "sharded_on": [{"rules": {"steps": 5}, "sharding": "full"}, {"rules": {"steps": 12}, "size": 1}],
     "sharded_back": [{"rules": {"steps": 5}, "size": 1}, {"rules": {"steps": 12}, "sharding": "full"}],
     "sharded_off": [{"rules": {"steps": 5}, "sharding": "full"}, {"rules": {"steps": 12}}],
@@ -171,6 +172,10 @@ def test_many_processes_have_the_losses_and_the_weights_of_one(name: str, size: 
     assert all(each["losses"] == several[0]["losses"] for each in several), "the same bits in each"
     assert steps_of(many(size) / name) == steps_of(alone / name)
     assert_close(final(many(size) / name), final(alone / name), atol=TIGHT, rtol=0)
+
+
+def test_gradients_are_those_that_torchs_distributed_data_parallel_adds_up(many) -> None:
+    assert [told(many(2) / "beside", rank)["as_by_torch"] for rank in range(2)] == [True, True]
 
 
 @pytest.mark.parametrize("name", SHARDED)

@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 import torch
 import torch._dynamo  # what every optimizer loads when it is built
+from torch.nn.parallel import DistributedDataParallel
 from train.toys import model, optimizer, pairs, store, turning
 
 from nmt.batches.links import Links
@@ -37,6 +38,7 @@ from nmt.train.fit import fit
 from nmt.train.freeze import freeze
 from nmt.train.guided import AlignedPairs
 from nmt.train.launch import Seat
+from nmt.train.loss import Objective
 from nmt.train.ranks import Ranks, join
 from nmt.train.rules import Guide, Rules
 from nmt.train.schedule import constant
@@ -48,6 +50,7 @@ DEFAULTS: dict[str, Any] = {
     "size": 2,
     "sharding": "none",
     "muon": False,
+    "beside": False,  # whether gradients are added up by torch's DistributedDataParallel too
     "rules": {},
     "pairs": {},
     "dropout": 0.0,
@@ -190,6 +193,7 @@ def train(folder: Path, job: dict[str, Any], group: Ranks) -> dict[str, Any]:
         "stopped": [[event.step, event.reason] for event in events if isinstance(event, Stopped)],
         "seen": data.seen,
         "measured": measured(trained, group, ema),
+        "as_by_torch": as_by_torch(group) if job["beside"] else None,
         "state": state.plain(),
         "status": 0,
     }
@@ -200,6 +204,28 @@ def measured(trained: Seq2Seq, group: Ranks, ema: Ema | None) -> list[Any]:
     with ema.shown() if ema else nullcontext(), group.assembled(trained), evaluating(trained):
         loss = mean_loss(trained, pairs(19, seed=9), ranks=group)
     return [loss, *dealt(range(7), lambda share: [f"line {number}" for number in share], group)]
+
+
+def as_by_torch(group: Ranks) -> bool:
+    """Whether this process's gradients, added up over the group, are those that DistributedDataParallel adds up."""
+    own, other = model(dropout=0.0), model(dropout=0.0)
+    theirs = DistributedDataParallel(Objective(other))
+    data, sums = pairs(), group.gradients(own)
+    updates = data.updates(0)
+    for update in updates:
+        batches = [data.load(rows) for rows in group.share(update)]
+        sums.begin()
+        other.zero_grad()
+        for number, batch in enumerate(batches, 1):
+            with sums.passing(last=number == len(batches)):
+                Objective(own)(batch, 0.1, data.pad)[0].backward()
+            with theirs.no_sync() if number < len(batches) else nullcontext():
+                theirs(batch, 0.1, data.pad)[0].backward()
+        sums.finish()
+        alike = zip(own.parameters(), other.parameters(), strict=True)
+        if not all(torch.equal(p.grad, q.grad * group.size) for p, q in alike):
+            return False
+    return len(updates) > 1
 
 
 def rank(folder: Path, jobs: list[dict[str, Any]], seat: Seat) -> None:
