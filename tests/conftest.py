@@ -30,7 +30,13 @@ settings.load_profile("untimed")
 
 
 @pytest.fixture(autouse=True, scope="session")
-def _one_thread() -> None:
+def _begin() -> None:
+    """One thread; and where tests run in several processes, loops compiled once."""
     import torch
 
     torch.set_num_threads(1)
+    worker = os.environ.get("PYTEST_XDIST_WORKER")
+    if worker:
+        import ahead
+
+        ahead.compile_part(int(worker.removeprefix("gw")))
