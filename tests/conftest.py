@@ -30,13 +30,12 @@ settings.load_profile("untimed")
 
 
 @pytest.fixture(autouse=True, scope="session")
-def _begin() -> None:
-    """One thread; and where tests run in several processes, loops compiled once."""
+def _begin(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """One thread; and where several processes share the tests, loops compiled once."""
     import torch
 
     torch.set_num_threads(1)
-    worker = os.environ.get("PYTEST_XDIST_WORKER")
-    if worker:
+    if worker := os.environ.get("PYTEST_XDIST_WORKER"):
         import ahead
 
-        ahead.compile_part(int(worker.removeprefix("gw")))
+        ahead.compile_kinds(tmp_path_factory.getbasetemp().parent, backwards=worker == "gw1")
