@@ -38,15 +38,31 @@ def score_with_interval(
     metric: Metric, hypotheses: Sequence[str], references: Sequence[Sequence[str]], samples: int
 ) -> Score:
     """`metric.score` with a 95 % interval from `samples` resamples of the sentences. Raises as `metric.score` does."""
+    from sacrebleu.significance import _bootstrap_resample
+
     check_counts(hypotheses, references)
     sacre = metric.corpus
-    try:
-        result = sacre.corpus_score(list(hypotheses), open_references(references), n_bootstrap=samples)
+    try:  # what corpus_score does, but for the types of the resamples' scores
+        stats = sacre._extract_corpus_statistics(list(hypotheses), open_references(references))
+        result = sacre._aggregate_and_compute(stats)
+        sacre.n_bootstrap = samples
+        sacre.seed, resamples = _bootstrap_resample(stats, sacre, samples)
+        result.estimate_ci(_of_one_type(resamples))
         signature = str(sacre.get_signature())
     finally:
         sacre.n_bootstrap = sacre.seed = None  # sacrebleu keeps them for its next signature
     interval = Interval(float(result._mean), float(result._ci), signature)
     return replace(metric.describe(result), interval=interval)
+
+
+def _of_one_type(resamples: Sequence[Any]) -> Sequence[Any]:
+    """Scores that have a mean: numpy's numbers, among which chrF and TER say Python's 0.0 of texts without a match."""
+    import numpy as np
+
+    if any(isinstance(resample.score, np.float32) for resample in resamples):
+        for resample in resamples:
+            resample.score = np.float32(resample.score)
+    return resamples
 
 
 def compare(

@@ -56,6 +56,13 @@ def test_paired_tests_are_those_of_the_program(tmp_path: Path, test: Any, flag: 
             assert re.findall(r"[\d.]+", row[column]) == told
 
 
+@pytest.mark.parametrize("config", METRICS.values(), ids=METRICS)
+def test_intervals_of_texts_that_have_next_to_nothing_right_are_told(config: Any) -> None:
+    lines = [REFERENCE[0], *[""] * 19]  # a third of the resamples hold blank lines alone
+    score = score_with_interval(config.build("en"), lines, [REFERENCE[:1] + [""] * 10 + REFERENCE[1:10]], 200)
+    assert score.interval is not None and 0 <= score.interval.mean <= 100
+
+
 def test_an_interval_leaves_value_and_signature_as_they_are() -> None:
     metric = BleuConfig().build("en")
     plain = metric.score(SYSTEMS["first"], [REFERENCE])
