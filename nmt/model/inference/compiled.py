@@ -33,7 +33,9 @@ _buffers = Buffers()
 
 
 class CompiledTransformer:
-    """What `model` computes, from copies of its weights (not of embeddings): `encode`, `start`, `step` as of Seq2Seq.
+    """What `model` computes, from copies of its weights: `encode`, `start`, `step` as of Seq2Seq.
+
+    Embeddings are copied only of a model that learns.
 
     A step uses up the state that it is given, and the logits that the same thread was given before. A sentence's
     results do not depend on who shares its batch, to the last digit: every loop goes row by row, sources are read at
@@ -47,7 +49,10 @@ class CompiledTransformer:
         self.watched = max(len(crosses) - 2, 0)
         self.heads, self.width = crosses[0].heads, crosses[0].key.weight.size(0)
         self.eps = np.float32(EPSILON)
-        self.embedding_VD = model.decoder.embedding.weight.detach().float().numpy()
+        embedding_VD = model.decoder.embedding.weight.detach().float()
+        # numpy pins what it views, but many processes that keep a part of a model each let go of the whole
+        learns = any(weight.requires_grad for weight in model.parameters())
+        self.embedding_VD = (embedding_VD.clone() if learns else embedding_VD).numpy()
         self.scale = np.float32(model.decoder.embedding.scale)
         self.places: dict[int, Numbers] = {}
         self.encoder = Encoder(*_own(encoder, arithmetic), *_feed_forward(encoder, arithmetic), _joints(model.encoder))

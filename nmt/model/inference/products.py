@@ -40,7 +40,7 @@ def product(weights_OI: Sequence[Tensor], biases_O: Sequence[Tensor | None], ari
     without instructions for that computes the same in float32.
     """
     assert known(arithmetic)
-    weight_NOI = np.stack([weight_OI.detach().float().numpy() for weight_OI in weights_OI])
+    weight_NOI = torch.stack([weight_OI.detach().float() for weight_OI in weights_OI]).numpy()
     bias_NO = np.stack([_bias(weight_OI, bias_O) for weight_OI, bias_O in zip(weights_OI, biases_O, strict=True)])
     layers, outputs = bias_NO.shape
     if arithmetic != "int8":
@@ -66,7 +66,7 @@ def row_scales(product: Product, rows: int) -> Numbers | None:
 
 
 def _bias(weight_OI: Tensor, bias_O: Tensor | None) -> Numbers:
-    return np.zeros(len(weight_OI), np.float32) if bias_O is None else bias_O.detach().float().numpy()
+    return np.zeros(len(weight_OI), np.float32) if bias_O is None else bias_O.detach().float().clone().numpy()
 
 
 def _halves(weight_NOI: Numbers) -> Numbers:

@@ -48,6 +48,15 @@ def test_models_with_positions_in_the_embedding_and_relu_have_a_compiled_form(co
 
 @every_form
 @every_model
+def test_a_model_that_learns_may_let_go_of_its_weights_afterwards(config: Any, form: Any) -> None:
+    model = known(config, form)
+    model.decoder.embedding.weight.requires_grad_(False)
+    form(model, "float32")
+    assert all(weight.untyped_storage().resizable() for weight in model.parameters())
+
+
+@every_form
+@every_model
 def test_memories_are_the_models(config: Any, form: Any) -> None:
     model, batch = known(config, form), pairs()
     memory = form(model, "float32").encode(batch.src_BS, batch.keep_BS)
