@@ -11,7 +11,7 @@ from typing import Any
 
 from nmt.analysis.charts import Point, points_of, thinned
 from nmt.files import write_whole
-from nmt.train.journal import made_once, read_journal
+from nmt.train.journal import joined, made_once, read_journal
 
 SHARE, GUESS = 0.02, 2.0  # of the time that training takes; seconds that the first picture is thought to take
 MARKED = 60  # points of a line that are few enough to be marked
@@ -34,7 +34,7 @@ class Curves:
     def draw(self) -> bool:
         """The picture of all that the journal holds; whether there is something to draw. Raises OutputError."""
         start = self._clock()
-        drawn = draw(made_once(read_journal(self.journal)), self.title)
+        drawn = draw(joined(made_once(read_journal(self.journal))), self.title)
         if drawn:
             with write_whole(self.path) as stream:
                 stream.write(drawn)

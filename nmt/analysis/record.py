@@ -15,7 +15,7 @@ from nmt.corpus.lines import read_lines
 from nmt.errors import DataError, ModelError, NmtError
 from nmt.files import read_json
 from nmt.schema import read_toml
-from nmt.train.journal import made_once, read_journal
+from nmt.train.journal import joined, made_once, read_journal
 
 STAGES = {  # the folder that holds each stage's manifest
     "preprocess": "preprocess",
@@ -81,8 +81,11 @@ class Record:
         return str(both.get("source", "")), str(both.get("target", ""))
 
     def events(self, kind: str) -> list[Mapping[str, Any]]:
-        """The journal's events of one kind, in order; steps and validations that were made again count once."""
-        kept = made_once(self.journal) if kind in ("step", "validation") else self.journal
+        """The journal's events of one kind, in order; steps and validations that were made again count once.
+
+        Means of steps are those of ten updates, wherever training was interrupted.
+        """
+        kept = joined(made_once(self.journal)) if kind in ("step", "validation") else self.journal
         return [event for event in kept if event.get("event") == kind]
 
 

@@ -123,6 +123,39 @@ def made_once(entries: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     return kept
 
 
+def joined(entries: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """`entries` with one step entry for every `STEPS_A_LINE` updates, where an event or a restart has parted them.
+
+    A mean of few updates jumps about among means of ten.
+    """
+    kept: list[Mapping[str, Any]] = []
+    last = -1  # where the last step entry stands
+    for entry in entries:
+        if entry.get("event") != "step":
+            kept.append(entry)
+            continue
+        if last >= 0 and _line_of(kept[last]) == _line_of(entry) and kept[last].get("tokens") and entry.get("tokens"):
+            entry = {**entry, **_mean(kept.pop(last), entry)}
+        last = len(kept)
+        kept.append(entry)
+    return kept
+
+
+def _line_of(entry: Mapping[str, Any]) -> int:
+    return int((entry["step"] - 1) // STEPS_A_LINE)
+
+
+def _mean(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Any]:
+    """What is a mean over the tokens of two entries; what isn't is the second's."""
+    weights = first["tokens"], second["tokens"]
+    both = [name for name in ("loss", "nll") if first.get(name) is not None and second.get(name) is not None]
+    means = {name: (first[name] * weights[0] + second[name] * weights[1]) / sum(weights) for name in both}
+    means["steps"] = (first.get("steps") or 1) + (second.get("steps") or 1)
+    if first.get("rate") and second.get("rate"):
+        means["rate"] = sum(weights) / (weights[0] / first["rate"] + weights[1] / second["rate"])
+    return {**means, "tokens": sum(weights)}
+
+
 def summed(steps: list[Step]) -> dict[str, Any]:
     """Several updates as one entry: means over tokens, the last learning rate, the largest norm."""
     tokens = sum(step.tokens for step in steps)

@@ -9,7 +9,7 @@ import pytest
 
 from nmt.errors import OutputError
 from nmt.train.events import Saved, Skipped, Step, Stopped, Validation
-from nmt.train.journal import Journal, made_once, read_journal
+from nmt.train.journal import Journal, joined, made_once, read_journal
 
 
 def step(number: int, loss: float = 2.0, tokens: int = 10) -> Step:
@@ -68,6 +68,21 @@ def test_what_was_made_again_counts_once_as_it_was_made_last() -> None:
         ("step", 20, 1),
         ("validation", 20, 2),
     ]
+
+
+def test_lines_that_an_event_or_a_restart_has_parted_are_one_mean_again(tmp_path: Path) -> None:
+    def told(parts: tuple[int, ...]) -> list[dict[str, object]]:
+        journal = Journal(tmp_path / f"{len(parts)}.jsonl")
+        for i in range(1, 41):
+            journal.write(step(i))
+            if i in parts:
+                journal.write(Saved(tmp_path, i))
+        steps = [one for one in joined(read_journal(journal.path)) if one["event"] == "step"]
+        return [{name: one[name] for name in ("step", "steps", "loss", "nll", "tokens", "rate")} for one in steps]
+
+    whole = told(())
+    assert [one["step"] for one in whole] == [10, 20, 30, 40]
+    assert told((3, 7, 20, 25, 26)) == [pytest.approx(one) for one in whole]
 
 
 @pytest.mark.parametrize(
