@@ -88,14 +88,15 @@ def read_toml(path: Path) -> tuple[dict[str, Any], str]:
     except OSError as error:
         raise RecipeError(f"{path}: cannot be read: {error.strerror}", _path_hint(path)) from error
     except UnicodeDecodeError as error:
-        raise RecipeError(f"{path}: byte {error.start} is not valid UTF-8", "save the recipe as UTF-8") from error
+        hint = _no_recipe(path) or "save the recipe as UTF-8"
+        raise RecipeError(f"{path}: byte {error.start} is not valid UTF-8", hint) from error
     try:
         return tomllib.loads(text), text
     except tomllib.TOMLDecodeError as error:
         match = re.search(r"\(at line (\d+), column \d+\)", str(error))
         place = f"{path}:{match[1]}" if match else str(path)
         what = re.sub(r"\s*\(at .*\)$", "", str(error))
-        raise RecipeError(f"{place}: not valid TOML: {what}", _toml_hint(what)) from error
+        raise RecipeError(f"{place}: not valid TOML: {what}", _no_recipe(path) or _toml_hint(what)) from error
 
 
 def _path_hint(path: Path) -> str:
@@ -109,6 +110,11 @@ def _path_hint(path: Path) -> str:
     beside = {other.stem: other for other in path.parent.glob("*.toml")} if path.parent.is_dir() else {}
     near = nearest(path.stem, beside)  # without the ends, in which all are alike
     return f"did you mean {beside[near]}?" if near else "check the path"
+
+
+def _no_recipe(path: Path) -> str:
+    """What to do where a text, say, was named instead of a recipe."""
+    return "" if path.suffix == ".toml" else "a recipe is a TOML file; nmt recipe new writes one for your texts"
 
 
 def _toml_hint(problem: str) -> str:

@@ -108,6 +108,14 @@ def test_a_key_given_twice_is_an_error_with_its_line(tmp_path: Path) -> None:
         read_toml(tmp_path / "c.toml")
 
 
+@pytest.mark.parametrize("name", ["train.en", "train.en.gz"])
+def test_a_text_in_place_of_a_recipe_is_told_how_to_get_one(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(b"A dog runs.\n" if name.endswith("en") else b"\x1f\x8b\x08")
+    with pytest.raises(RecipeError) as problem:
+        read_toml(tmp_path / name)
+    assert "nmt recipe new" in problem.value.hint
+
+
 def test_a_file_that_is_not_utf8_or_not_there_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "c.toml").write_bytes(b'a = "\xe9"\n')
     with pytest.raises(RecipeError, match="byte 5 is not valid UTF-8"):

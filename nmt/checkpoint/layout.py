@@ -197,8 +197,24 @@ def resolve(model: Path) -> Path:
             return found
     raise ModelError(
         f"{model}: holds no model: no {DESCRIPTION}, no model/ and no checkpoints/",
-        "name a run folder that has been trained, a checkpoint folder or an exported model",
+        _models_within(model) or "name a run folder that has been trained, a checkpoint folder or an exported model",
     )
+
+
+def _models_within(folder: Path) -> str:
+    """The runs and models in a folder that is none, the last changed first."""
+    found: list[tuple[float, Path]] = []
+    with suppress(OSError):
+        for path in folder.iterdir():
+            if (
+                (path / "model" / DESCRIPTION).is_file()
+                or (path / DESCRIPTION).is_file()
+                or step_folders(path / "checkpoints")
+            ):
+                found.append((path.stat().st_mtime, path))
+    names = [str(path) for _, path in sorted(found, reverse=True)]
+    more = f" or {len(names) - 3} more" if len(names) > 3 else ""
+    return f"name one that is in it: {', '.join(names[:3])}{more}" if names else ""
 
 
 def _about_missing(path: Path) -> str:

@@ -45,6 +45,20 @@ def test_a_run_means_its_model_else_its_best_else_its_last(tmp_path: Path) -> No
     assert resolve(checkpoints / "step-3") == checkpoints / "step-3"
 
 
+def test_a_folder_of_runs_names_those_that_hold_a_model(tmp_path: Path) -> None:
+    (tmp_path / "begun" / "checkpoints").mkdir(parents=True)
+    (tmp_path / "notes.txt").touch()
+    some(tmp_path / "trained" / "checkpoints", "step-1")
+    with pytest.raises(ModelError) as problem:
+        resolve(tmp_path)
+    assert problem.value.hint == f"name one that is in it: {tmp_path / 'trained'}"
+    for name in ("a", "b", "c"):
+        some(tmp_path / name, "model")
+    with pytest.raises(ModelError) as problem:
+        resolve(tmp_path)
+    assert problem.value.hint.endswith(" or 1 more") and "begun" not in problem.value.hint
+
+
 def test_a_pointer_to_a_checkpoint_that_is_gone_is_passed_over(tmp_path: Path) -> None:
     some(tmp_path, "step-1")
     point(tmp_path, BEST, tmp_path / "step-7")
