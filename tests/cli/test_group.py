@@ -57,25 +57,27 @@ def until(happened: Callable[[], object]) -> None:
         time.sleep(0.02)
 
 
+def bleu(run: str) -> list[float]:
+    return [line["bleu"] for line in read_journal(Path(run) / "journal.jsonl") if line["event"] == "validation"]
+
+
 def saved(run: str) -> list[str]:
     return [path.name for path in step_folders(Path(run) / "checkpoints")]
 
 
 def test_processes_train_as_one_does_and_only_the_first_tells(nmt, shell, toy: Path) -> None:
-    changes = [*SETTINGS, "--set", "train.accumulate=2"]
+    changes = [*SETTINGS, "--set", "train.accumulate=2", "--set", "train.optimizer.kind=muon"]
     assert nmt("train", "toy.toml", "--run-dir", "one", *changes).status == 0
-    ended = shell(f"nmt train toy.toml --run-dir two --processes 2 {' '.join(changes)}")
-    told = ended.stderr.decode()
-    assert ended.returncode == 0 and ended.stdout == b"", told
-    assert "2 processes" in told and told.count("train: done in ") == told.count("running preprocess") == 1
-    assert "warning" not in told.lower()
-    assert losses(Path("two")) == pytest.approx(losses(Path("one")), abs=1e-5)
-    assert saved("two") == saved("one")
-    scores = [
-        [line["bleu"] for line in read_journal(Path(run) / "journal.jsonl") if line["event"] == "validation"]
-        for run in ("one", "two")
-    ]
-    assert scores[0] == pytest.approx(scores[1], abs=1e-9) and scores[0]
+    for sharding in ("none", "full"):
+        more = [*changes, "--set", f"train.sharding={sharding}"]
+        ended = shell(f"nmt train toy.toml --run-dir {sharding} --processes 2 {' '.join(more)}")
+        told = ended.stderr.decode()
+        assert ended.returncode == 0 and ended.stdout == b"", told
+        assert "2 processes" in told and told.count("train: done in ") == told.count("running preprocess") == 1
+        assert "warning" not in told.lower()
+        assert losses(Path(sharding)) == pytest.approx(losses(Path("one")), abs=1e-5)
+        assert saved(sharding) == saved("one")
+        assert bleu(sharding) == pytest.approx(bleu("one"), abs=1e-9) and bleu("one")
 
 
 @pytest.mark.slow
