@@ -15,6 +15,7 @@ from nmt.corpus.lines import read_lines
 from nmt.corpus.sources.source import check_counts, language_of
 from nmt.errors import DataError, NmtError, TrainingError
 from nmt.recipe import Recipe
+from nmt.stages.outset import check_frozen
 from nmt.stages.parent import check_parent
 from nmt.stages.stage import RunFolder, flatten
 from nmt.wording import counted
@@ -171,16 +172,8 @@ def _limits(recipe: Recipe) -> Iterator[str]:
 
 
 def _frozen(recipe: Recipe) -> Iterator[str]:
-    if not recipe.train.freeze:
-        return
-    import torch
-
-    from nmt.train.freeze import freeze
-
-    with torch.device("meta"):
-        model = recipe.model.build(SPECIAL_PIECES, SPECIAL_PIECES, 0)
     try:
-        freeze(model, recipe.train.freeze)
+        check_frozen(recipe)
     except TrainingError as error:
         yield f"{error.problem}; {error.hint}"
 

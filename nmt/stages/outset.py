@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from nmt.model.seq2seq import Seq2Seq
     from nmt.train.ranks import Ranks
 
+_ANY_SIZE = 4  # of a vocabulary, where only the names of weights are asked for
+
 
 def placed(recipe: Recipe, ranks: Ranks) -> Generator[Event, None, tuple[torch.device, Precision]]:
     """The device and the precision that the recipe means on this machine. Raises NmtError where it lacks them."""
@@ -61,6 +63,19 @@ def told_of_data(recipe: Recipe, run: RunFolder, order: BatchOrder) -> Iterator[
     if recipe.average.of == "last" and recipe.average.count > recipe.train.keep_checkpoints:
         counts = f"[average] count = {recipe.average.count}, [train] keep_checkpoints = {recipe.train.keep_checkpoints}"
         yield Caution(f"{counts}: fewer checkpoints are kept than are to be averaged")
+
+
+def check_frozen(recipe: Recipe) -> None:
+    """Raises TrainingError for parts to freeze that the model does not have, and where all would be frozen."""
+    if not recipe.train.freeze:
+        return
+    import torch
+
+    from nmt.train.freeze import freeze
+
+    with torch.device("meta"):
+        model = recipe.model.build(_ANY_SIZE, _ANY_SIZE, 0)
+    freeze(model, recipe.train.freeze)
 
 
 def fresh_model(

@@ -16,7 +16,7 @@ from nmt.recipe import Recipe, is_default
 from nmt.schema import fingerprint
 from nmt.stages.bpe import vocabulary_files
 from nmt.stages.methods import aligned, sampled, side_limits
-from nmt.stages.outset import fresh_model, placed, told_of_data
+from nmt.stages.outset import check_frozen, fresh_model, placed, told_of_data
 from nmt.stages.parent import check_parent, parent_of, told_of_parent
 from nmt.stages.stage import TOLD, RunFolder
 from nmt.stages.training import corpora_of, open_shards, report_of
@@ -110,11 +110,13 @@ def run(recipe: Recipe, run: RunFolder, ranks: Ranks | None = None) -> Iterator[
 def check(recipe: Recipe, run: RunFolder) -> None:
     """Raises TrainingError when the newest checkpoint there was trained for something else than `recipe` describes.
 
-    TrainingError, too, when TensorBoard's package is missing that the recipe asks for,
+    TrainingError, too, when TensorBoard's package is missing that the recipe asks for, and for parts to freeze that the
+    model does not have,
     RecipeError when the model to start from does not fit it, DataError when the alignments are missing.
     Vocabulary and data are compared later, when the stages ahead have made them.
     """
     check_parent(recipe, run)
+    check_frozen(recipe)
     if recipe.train.tensorboard:
         from nmt.train.board import check_tensorboard
 

@@ -83,6 +83,13 @@ def test_mistakes_in_the_recipe_stop_before_anything_is_written(nmt, toy: Path) 
     assert not (toy / "runs").exists()
 
 
+@pytest.mark.parametrize("command", ["run", "train"])
+def test_parts_to_freeze_that_are_not_there_are_told_before_anything_runs(nmt, toy: Path, command: str) -> None:
+    ended = nmt(command, "toy.toml", "--set", 'train.freeze=["encodr"]')
+    assert ended.status == 1 and "'encodr' is no part of this model" in ended.err
+    assert not list(Path("runs").glob("*/*/*"))
+
+
 def test_a_missing_recipe_is_an_error(nmt, toy: Path) -> None:
     ended = nmt("run", "none.toml")
     assert ended.status == 1
