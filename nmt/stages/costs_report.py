@@ -15,6 +15,7 @@ from nmt.wording import counted
 LABEL, WIDTH = 12, 80  # columns
 TEXTS = {
     "shards": "as in the run's shards",
+    "pieces": "counted in the corpus, before anything is cleaned or filtered",
     "corpus": "guessed from the corpus's words and letters, before anything is filtered",
     "news": "as in news text",
 }

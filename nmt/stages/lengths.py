@@ -1,9 +1,11 @@
-"""How many tokens training's sentences have: of a run's shards, else guessed from the corpus, else as in news text."""
+"""How many tokens training's sentences have: of a run's shards, else by the corpus, else as in news text."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import islice
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
@@ -13,6 +15,7 @@ from nmt.batches.temperature import tempered
 from nmt.errors import DataError
 from nmt.recipe import Recipe
 from nmt.stages.methods import side_limits
+from nmt.stages.parent import parent_of
 from nmt.stages.stage import RunFolder
 from nmt.stages.training import corpora_of, open_shards
 from nmt.train.data import Pairs
@@ -37,7 +40,7 @@ class Lengths:
     """Consecutive ranges of the pairs, each with its weight."""
     pairs: float | None
     """How many an epoch has, of which these are all or a sample; None where nobody knows."""
-    told_by: Literal["shards", "corpus", "news"]
+    told_by: Literal["shards", "pieces", "corpus", "news"]
 
 
 def lengths_of(recipe: Recipe, run: RunFolder | None) -> Lengths:
@@ -63,12 +66,13 @@ def _of_corpus(recipe: Recipe) -> Lengths:
     lines = sum(count * weight for count, weight in corpora)
     sides: tuple[list[int], list[int]] = [], []
     ranges, before = list[tuple[int, float]](), 1 + recipe.preprocess.context_sentences
+    counted, told_by = _counters(recipe)
     for corpus, (count, weight) in zip(recipe.data.train, corpora, strict=True):
         read, known = min(max(1, round(MOST_PAIRS * count * weight / max(lines, 1))), count), len(sides[0])
         for source, target in islice(corpus.build().pairs("replace"), read):
             if source.strip() and target.strip():
-                sides[0].append(before * (guessed(source) + 1) - 1 + (corpus.tag is not None))
-                sides[1].append(guessed(target))
+                sides[0].append(before * (counted["source"](source) + 1) - 1 + (corpus.tag is not None))
+                sides[1].append(counted["target"](target))
         if len(sides[0]) > known:
             ranges.append((len(sides[0]) - known, weight * count / read))
     if not sides[0]:
@@ -76,7 +80,21 @@ def _of_corpus(recipe: Recipe) -> Lengths:
     source_N, target_N = (np.array(side, dtype=np.int32) for side in sides)
     pairs = sum(count * often for count, often in ranges)
     part = min(1.0, ENOUGH_PAIRS / pairs)
-    return Lengths(source_N, target_N, tuple((count, often * part) for count, often in ranges), pairs, "corpus")
+    return Lengths(source_N, target_N, tuple((count, often * part) for count, often in ranges), pairs, told_by)
+
+
+def _counters(recipe: Recipe) -> tuple[dict[str, Callable[[str], int]], Literal["pieces", "corpus"]]:
+    """What counts the pieces of each side's text: the vocabulary that training starts from, or a guess."""
+    parent = parent_of(recipe)
+    if parent is None:
+        return {"source": guessed, "target": guessed}, "corpus"
+    from nmt.subwords.vocabulary import Vocabulary
+
+    def counter(path: Path) -> Callable[[str], int]:
+        vocabulary = Vocabulary.load(path)
+        return lambda text: len(vocabulary.encode(text))
+
+    return {side: counter(path) for side, path in parent.vocabularies.items()}, "pieces"
 
 
 def guessed(text: str) -> int:

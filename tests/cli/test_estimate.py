@@ -41,6 +41,15 @@ def test_lengths_are_guessed_and_then_those_of_the_run(nmt, toy: Path) -> None:
     assert known["parameters"]["all"] == sum(parameter.numel() for parameter in model.parameters())
 
 
+def test_lengths_are_counted_where_the_vocabulary_is_there_to_start_from(nmt, toy: Path) -> None:
+    assert nmt("run", "toy.toml", "--to", "average").status == 0
+    known = told(nmt("recipe", "estimate", "toy.toml", *ON_GPU))
+    there = ["--set", "train.start_from=runs/toy", "--run-dir", "tuned"]
+    found = told(nmt("recipe", "estimate", "toy.toml", *ON_GPU, *there))
+    assert (found["updates"]["text"], found["vocabulary"]["told_by"]) == ("pieces", "start_from")
+    assert found["updates"]["target_tokens"] == pytest.approx(known["updates"]["target_tokens"], rel=0.01)
+
+
 def test_time_grows_with_updates_and_falls_with_gpus(nmt, toy: Path) -> None:
     def cost(*more: str) -> dict[str, Any]:
         return told(nmt("recipe", "estimate", "toy.toml", *ON_GPU, *more))
