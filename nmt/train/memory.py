@@ -58,11 +58,12 @@ def give_back() -> None:
 
 
 def _bounds() -> Iterator[int]:
-    """What the machine, the process's own limit and its control groups leave."""
+    """What the machine, the process's own limits and its control groups leave."""
     yield _read(PROC / "meminfo", "MemAvailable") or sys.maxsize
-    most = resource.getrlimit(resource.RLIMIT_AS)[0]
-    if most != resource.RLIM_INFINITY:
-        yield most - _status("VmSize")
+    for limit, name in ((resource.RLIMIT_AS, "VmSize"), (resource.RLIMIT_DATA, "VmData")):
+        most = resource.getrlimit(limit)[0]
+        if most != resource.RLIM_INFINITY:
+            yield most - _status(name)
     for group in _groups():
         try:
             yield int((group / "memory.max").read_text()) - int((group / "memory.current").read_text())

@@ -58,13 +58,16 @@ _SIGNS = (
     "ALLOC_FAILED",
     "Storage size calculation overflowed",  # more than any machine can have
 )
+_WHOLE = ("could not create a primitive", "could not execute a primitive")  # oneDNN's; with more, it is another matter
 
 
 def ran_out(error: BaseException) -> bool:
     """Whether there was not the memory for something, whoever wanted it: torch, Python, a library, the system."""
     if isinstance(error, MemoryError | torch.OutOfMemoryError):
         return True
-    return isinstance(error, RuntimeError | OSError) and any(sign in str(error) for sign in _SIGNS)
+    told = str(error)
+    found = told in _WHOLE or any(sign in told for sign in _SIGNS)
+    return isinstance(error, RuntimeError | OSError) and found
 
 
 @contextmanager

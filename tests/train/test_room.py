@@ -22,7 +22,7 @@ from nmt.train.events import Halved, Step
 from nmt.train.fit import fit
 from nmt.train.journal import Journal, read_journal
 from nmt.train.optimizer import sgd
-from nmt.train.room import Room, padded
+from nmt.train.room import Room, padded, ran_out
 from nmt.train.rules import Rules
 from nmt.train.state import State
 from nmt.train.update import learn
@@ -153,6 +153,11 @@ def test_other_errors_of_the_model_are_no_lack_of_memory() -> None:
     assert problem.value.__notes__[0].startswith("rank 0 of 1, step 1 (epoch 1), in the batch of the pairs ")
 
 
+@pytest.mark.parametrize("rest", ["", " descriptor for a matmul primitive"])
+def test_a_product_that_cannot_be_begun_lacks_memory_and_one_that_there_is_not_does_not(rest: str) -> None:
+    assert ran_out(RuntimeError(f"could not create a primitive{rest}")) is not bool(rest)
+
+
 @FAULTS
 def test_training_goes_on_and_each_size_is_told_and_tried_once(fault, tmp_path: Path) -> None:
     tried: list[torch.Tensor] = []
@@ -192,14 +197,19 @@ ids = [[5, 6, 7] * 66] * 32
 batch = collate(ids, ids, bos=2, eos=3, pad=PAD)
 one, room = model(dropout=0.0, width=16, feedforward=1024), Room()
 learn(one, sgd(one), batch.halves(PAD)[0].halves(PAD)[0].halves(PAD), rate=0.0, rules=Rules(), pad=PAD)
-short = os.fork()
-if not short:
-    pages = int(open("/proc/self/statm").read().split()[0])
-    resource.setrlimit(resource.RLIMIT_AS, (pages * 4096 + (64 << 20),) * 2)
-outcome = learn(one, sgd(one), [batch], rate=0.5, rules=Rules(), pad=PAD, room=room)
-if short:
+
+def learned():
+    outcome = learn(one, sgd(one), [batch], rate=0.5, rules=Rules(), pad=PAD, room=room)
+    print(bool(outcome.too_large), outcome.loss, outcome.norm, flush=True)
+
+for limit, place in ((resource.RLIMIT_AS, 0), (resource.RLIMIT_DATA, 5)):
+    if not (short := os.fork()):
+        pages = int(open("/proc/self/statm").read().split()[place])
+        resource.setrlimit(limit, (pages * 4096 + (64 << 20),) * 2)
+        learned()
+        os._exit(0)
     assert os.waitpid(short, 0)[1] == 0
-print(bool(outcome.too_large), outcome.loss, outcome.norm, flush=True)
+learned()
 """
 
 
@@ -209,6 +219,8 @@ def test_a_processor_s_memory_that_really_runs_out_is_no_different() -> None:
         [sys.executable, "-c", REAL], capture_output=True, text=True, timeout=60, env={"PYTHONPATH": str(TESTS)}
     )
     assert ended.returncode == 0, ended.stderr
-    (short, *found), (free, *expected) = (line.split() for line in ended.stdout.splitlines())
-    assert (free, short) == ("False", "True")
-    assert [float(number) for number in found] == pytest.approx([float(number) for number in expected], rel=1e-4)
+    *limited, (free, *expected) = (line.split() for line in ended.stdout.splitlines())
+    assert (free, len(limited)) == ("False", 2)
+    for short, *found in limited:
+        assert short == "True"
+        assert [float(number) for number in found] == pytest.approx([float(number) for number in expected], rel=1e-4)

@@ -68,12 +68,15 @@ def make_whole() -> None:
 
 
 def memory_may_be_refused() -> bool:
-    """Whether the process has a limit of memory that the system holds by refusing more.
+    """Whether the process has a limit of memory that the system holds by refusing more: of all, or of what it writes.
 
     torch's own operations then say that there is none, and training makes its batches smaller. A loop cannot say so,
     and oneDNN reads what it has not got.
     """
-    return resource is not None and resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY
+    if resource is None:
+        return False
+    limits = resource.RLIMIT_AS, resource.RLIMIT_DATA
+    return any(resource.getrlimit(limit)[0] != resource.RLIM_INFINITY for limit in limits)
 
 
 def reaches(x: Tensor) -> bool:
