@@ -119,7 +119,7 @@ class _ChunkedPair(torch.autograd.Function):
     def backward(ctx: Any, d_loss: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
         dx_2ND, dweight_VD = ctx.saved_tensors
         dweight_VD = None if dweight_VD is None else (dweight_VD * d_loss).to(ctx.weight_type)
-        return dx_2ND * d_loss.to(dx_2ND.dtype), dweight_VD, None, None, None, None, None
+        return dx_2ND * d_loss, dweight_VD, None, None, None, None, None
 
 
 def _of_chunk(

@@ -128,3 +128,12 @@ def test_under_bfloat16_products_are_short_and_sums_are_not() -> None:
     ):
         assert found.dtype == torch.float32
         assert float((found - expected).norm() / expected.norm()) < 0.02
+
+
+def test_a_share_of_the_loss_gives_that_share_of_the_gradient_in_bfloat16_too() -> None:
+    x_2BTD, weight_VD, out_BT = (t.detach().float() if t.is_floating_point() else t for t in tensors(6, 9, 20, 30, 64))
+    x_2BTD, weight_VD = x_2BTD.bfloat16().requires_grad_(), weight_VD.requires_grad_()
+    with torch.autocast("cpu", torch.bfloat16):
+        loss, _ = rdrop_loss(x_2BTD, weight_VD, out_BT, alpha=5.0, smoothing=0.1, pad=PAD)
+    whole_grad, part = (torch.autograd.grad(loss / n, x_2BTD, retain_graph=True)[0].float() for n in (1, 3))
+    assert float((whole_grad * part).sum() / (part * part).sum()) == pytest.approx(3, rel=5e-4)  # 1/3 would be 0.334
