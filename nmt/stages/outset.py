@@ -38,7 +38,8 @@ def placed(recipe: Recipe, ranks: Ranks) -> Generator[Event, None, tuple[torch.d
     asked = torch.get_num_threads()
     team.make_whole()
     if (threads := torch.get_num_threads()) < asked:
-        yield Caution(f"OpenMP gives {counted(threads, 'thread')} at most (OMP_THREAD_LIMIT): training takes no more, not {asked}")
+        most = counted(threads, "thread")
+        yield Caution(f"OpenMP gives {most} at most (OMP_THREAD_LIMIT): training takes no more, not {asked}")
     device = ranks.place(recipe.train.device)
     precision = arithmetic(recipe.train.precision, device)
     processes = f", {ranks.size} processes" if ranks.size > 1 else ""
