@@ -66,13 +66,13 @@ def _of_corpus(recipe: Recipe) -> Lengths:
     lines = sum(count * weight for count, weight in corpora)
     sides: tuple[list[int], list[int]] = [], []
     ranges, before = list[tuple[int, float]](), 1 + recipe.preprocess.context_sentences
-    counted, told_by = _counters(recipe)
+    pieces, told_by = _counters(recipe)
     for corpus, (count, weight) in zip(recipe.data.train, corpora, strict=True):
         read, known = min(max(1, round(MOST_PAIRS * count * weight / max(lines, 1))), count), len(sides[0])
         for source, target in islice(corpus.build().pairs("replace"), read):
             if source.strip() and target.strip():
-                sides[0].append(before * (counted["source"](source) + 1) - 1 + (corpus.tag is not None))
-                sides[1].append(counted["target"](target))
+                sides[0].append(before * (pieces["source"](source) + 1) - 1 + (corpus.tag is not None))
+                sides[1].append(pieces["target"](target))
         if len(sides[0]) > known:
             ranges.append((len(sides[0]) - known, weight * count / read))
     if not sides[0]:
