@@ -11,7 +11,7 @@ import logging
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from threading import Event, Thread
@@ -24,6 +24,7 @@ from nmt.errors import TrainingError
 from nmt.train.launch import LOST
 
 SETTLE = 1.0  # seconds in which those who have lost contact sign the list
+REACH = 5.0  # seconds in which whoever keeps the list must answer, beyond those
 NAMED = 10  # pairs of a batch that are named
 HINT = "the message of the one that ended first says why; the same command goes on from the newest checkpoint"
 
@@ -114,17 +115,31 @@ class Contact:
         return LostContact(problem, HINT)
 
     def _silent(self, hung: bool) -> tuple[list[int], bool]:
-        """Those who haven't signed, and whether anybody has waited for them in vain."""
+        """Those who haven't signed, and whether anybody has waited for them in vain.
+
+        Nobody where the list cannot be read: it is kept by one of the lost, which may have closed the connection, or be
+        on a machine that is cut off or stands still. Then torch waits without limit, so it does that in a thread.
+        """
+        answers: list[tuple[list[int], bool]] = []
+
+        def ask() -> None:
+            with suppress(RuntimeError):
+                answers.append(self._signed(hung))
+
+        asking = Thread(target=ask, daemon=True)
+        asking.start()
+        asking.join(SETTLE + REACH)
+        return answers[0] if answers else ([], hung)
+
+    def _signed(self, hung: bool) -> tuple[list[int], bool]:
+        """Sign the list and read it. Raises RuntimeError where its keeper has closed the connection."""
         others = [rank for rank in range(self.size) if rank != self.rank]
         deadline = time.monotonic() + SETTLE
-        try:
-            self._store.set(f"lost/{self.rank}", "hung" if hung else "ended")
-            while not self._store.check([f"lost/{rank}" for rank in others]) and time.monotonic() < deadline:
-                time.sleep(SETTLE / 50)
-            signed = [rank for rank in others if self._store.check([f"lost/{rank}"])]
-            hung = hung or any(self._store.get(f"lost/{rank}") == b"hung" for rank in signed)
-        except RuntimeError:  # the list is kept by one of the lost
-            return [], hung
+        self._store.set(f"lost/{self.rank}", "hung" if hung else "ended")
+        while not self._store.check([f"lost/{rank}" for rank in others]) and time.monotonic() < deadline:
+            time.sleep(SETTLE / 50)
+        signed = [rank for rank in others if self._store.check([f"lost/{rank}"])]
+        hung = hung or any(self._store.get(f"lost/{rank}") == b"hung" for rank in signed)
         return [rank for rank in others if rank not in signed], hung
 
 

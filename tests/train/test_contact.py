@@ -85,3 +85,21 @@ def test_all_who_are_cut_off_from_each_other_name_nobody() -> None:
     for rank in range(3):
         store.set(f"lost/{rank}", "ended")
     assert str(contacts(3, store)[1].lost(hung=False)) == "rank 1 of 3 has lost contact with the other processes"
+
+
+class Unreachable(HashStore):
+    """A list whose keeper neither answers nor closes the connection."""
+
+    def check(self, keys: list[str]) -> bool:
+        os.read(SILENCE[0], 1)
+        return False
+
+
+SILENCE = os.pipe()
+
+
+def test_where_nobody_answers_for_the_list_a_process_ends_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nmt.train.contact.SETTLE", 0.01)
+    monkeypatch.setattr("nmt.train.contact.REACH", 0.05)
+    cut_off = Contact(1, 2, Unreachable(), timedelta(seconds=3))
+    assert str(cut_off.lost(hung=True)) == "rank 1 of 2 has lost contact with the other processes"
