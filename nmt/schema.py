@@ -46,6 +46,16 @@ class Config(BaseModel):
         numbers = {n for n, f in cls.model_fields.items() if re.search(r"\b(int|float)\b", str(f.annotation))}
         return {k: _Truth(str(v).lower()) if k in numbers and isinstance(v, bool) else v for k, v in values.items()}
 
+    @model_validator(mode="before")
+    @classmethod
+    def _kind_left_out_is_the_default(cls, values: Any) -> Any:
+        """`[train.schedule]` without `kind` is of the kind that the schedule has where nothing is said."""
+        if not isinstance(values, dict):
+            return values
+        kinds = {name: _tag(type(field.default)) for name, field in cls.model_fields.items() if field.discriminator}
+        tables = {name: values[name] for name in kinds if isinstance(values.get(name), dict)}
+        return values | {name: {"kind": kinds[name], **table} for name, table in tables.items()}
+
 
 class _Truth(str):
     """true or false, told without quotes."""
@@ -163,8 +173,8 @@ def models_at(config: type[BaseModel], location: Sequence[str | int]) -> list[ty
     return models
 
 
-def _tag(model: type[BaseModel]) -> Any:
-    return model.model_fields["kind"].default if "kind" in model.model_fields else None
+def _tag(model: type) -> Any:
+    return model.model_fields["kind"].default if issubclass(model, BaseModel) and "kind" in model.model_fields else None
 
 
 def _models_in(annotation: Any) -> list[type[BaseModel]]:
@@ -262,6 +272,9 @@ def _say(config: type[BaseModel], location: Location, item: Any, elsewhere: Mapp
             )
         shown = json.dumps(given, ensure_ascii=False) if isinstance(given, str | int | float) else "…"
         return f"{where}{key} is {given!r}; it is a list", f"write {key} = [{shown}]"
+    if kind == "union_tag_not_found":
+        kinds = [repr(_tag(model)) for model in models_at(config, location)]
+        return f"{where}{key}: kind is missing", f"add kind = {' or '.join(kinds)}"
     if kind in {"union_tag_invalid", "literal_error"}:
         expected = item["ctx"].get("expected_tags") or item["ctx"].get("expected", "")
         given = item["ctx"].get("tag", given)

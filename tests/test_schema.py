@@ -83,6 +83,28 @@ def test_a_key_of_another_kind_is_told_as_such(tmp_path: Path) -> None:
     assert error.hint == "side belongs to kind = 'square'"
 
 
+def test_a_table_that_names_no_kind_is_of_the_default_one(tmp_path: Path) -> None:
+    items = [{"name": "a"}]
+    assert check(Settings, {"shape": {"radius": 3}, "items": items}, "c.toml").shape == Round(radius=3)
+    assert check(Settings, {"shape": {}, "items": items}, "c.toml").shape == Round()
+    error = mistakes(GOOD + "[shape]\nside = 2.0\n", tmp_path)
+    assert (error.problem, error.hint) == (
+        "c.toml:4: [shape] side is not a known key",
+        "side belongs to kind = 'square'",
+    )
+
+
+class Shapes(Config):
+    shapes: tuple[Shape, ...]
+
+
+def test_where_no_kind_is_the_default_those_there_are_are_named() -> None:
+    with pytest.raises(RecipeError) as caught:
+        check(Shapes, {"shapes": [{"side": 2.0}]}, "c.toml")
+    assert caught.value.problem == "c.toml: [shapes] entry 1: kind is missing"
+    assert caught.value.hint == "add kind = 'round' or 'square'"
+
+
 def test_an_unknown_kind_names_the_nearest(tmp_path: Path) -> None:
     error = mistakes(GOOD + '[shape]\nkind = "rond"\n', tmp_path)
     assert error.problem == "c.toml:4: [shape] kind = 'rond' is not one of 'round', 'square'"
