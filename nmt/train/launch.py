@@ -213,9 +213,15 @@ def _verdict(ended: Mapping[int, int], killed: Sequence[int], folder: Path) -> i
     how = "hung, and was killed" if failed in killed else how
     # What rank 0 said was seen already; what others say of its loss was not.
     speaker = failed or next((rank for rank, status in ended.items() if rank and status == LOST), 0)
-    said = _said(folder, speaker).read_text("utf-8", "replace").splitlines()[-30:] if speaker else []
+    said = _last_words(folder, speaker, lost=speaker != failed) if speaker else []
     whose = ", and said:" if speaker == failed else f"; rank {speaker} said:"
     raise TrainingError("\n".join([f"rank {failed} of {len(ended)} {how}" + (whose if said else ""), *said]), hint)
+
+
+def _last_words(folder: Path, rank: int, lost: bool) -> list[str]:
+    """The end of what `rank` said, as lines of an error; one that is `lost` has no hint of its own."""
+    lines = _said(folder, rank).read_text("utf-8", "replace").splitlines()[-30:]
+    return [line.removeprefix("error: ") for line in lines if not (lost and line.startswith("hint: "))]
 
 
 def _said(folder: Path, rank: int) -> Path:

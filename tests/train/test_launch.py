@@ -46,6 +46,16 @@ def test_the_first_to_fail_is_named_with_its_last_words_not_those_that_lost_cont
         started(f"if rank == 1: time.sleep(0.3); sys.exit('no room')\nsys.exit({LOST})", processes=3)
 
 
+def test_an_error_of_another_process_stands_in_the_message_once_as_such() -> None:
+    words = "print('error: rank 0 hangs' if rank else '', 'hint: see there', sep=chr(10), file=sys.stderr)\n"
+    with pytest.raises(TrainingError, match=r"^rank 0 of 2 was killed by SIGKILL; rank 1 said:\nrank 0 hangs$"):
+        started(f"{words}if rank == 0: os.kill(os.getpid(), 9)\nsys.exit({LOST})")
+    with pytest.raises(
+        TrainingError, match=r"^rank 1 of 2 ended with status 1, and said:\nrank 0 hangs\nhint: see there$"
+    ):
+        started(f"{words}sys.exit(1 if rank else {LOST})")
+
+
 def test_what_rank_0_says_of_its_own_end_is_enough() -> None:
     assert started(f"sys.exit(1 if rank == 0 else {LOST})") == 1
     assert started("sys.exit(143 if rank == 0 else 1)") == 143
