@@ -144,14 +144,17 @@ def _refuse_rising(recipe: Recipe, planned: Mapping[str, Sequence[str]]) -> None
 
 def _tell(file: Path, recipe: Recipe, folder: RunFolder, planned: Mapping[str, Sequence[str]]) -> None:
     """What would run, where, and why. Raises RecipeError for problems with the files it would read."""
+    from nmt.errors import RecipeError
+    from nmt.stages.check import soon_found
+    from nmt.stages.run import writer
+
     show.say(f"run folder: {folder.path}")
+    if busy := writer(folder):
+        show.caution(f"{busy}: what stands here is of this moment")
     for name, reasons in planned.items():
         print(f"{name}: {'; '.join(reasons) or 'nothing to do'}")
     if not planned.get("preprocess"):
         return
-    from nmt.errors import RecipeError
-    from nmt.stages.check import soon_found
-
     if problems := soon_found(recipe):
         raise RecipeError("\n".join(problems), f"mend these; nmt recipe check {file} looks for more")
     show.say(f"nmt recipe check {file}    looks for problems before anything slow starts")

@@ -215,17 +215,37 @@ def locked(run: RunFolder) -> Iterator[None]:
         os.close(handle)  # which also unlocks
 
 
+def writer(run: RunFolder) -> str:
+    """That another process writes the run folder, and which; an empty string if none does. Changes nothing there."""
+    try:
+        handle = os.open(run.path / ".lock", os.O_RDONLY)
+    except OSError:
+        return ""
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return _written(handle, run.path)
+    except OSError:
+        return ""
+    finally:
+        os.close(handle)
+    return ""
+
+
 def _lock(handle: int, folder: Path) -> None:
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        owner = os.read(handle, 32).decode(errors="replace").strip()
         raise OutputError(
-            f"{folder}: process {owner or 'unknown'} is writing this run folder",
-            "wait until it ends, or choose another folder with --run-dir",
+            _written(handle, folder), "wait until it ends, or choose another folder with --run-dir"
         ) from None
     except OSError:  # a file system without locks: better to run than to refuse
         pass
+
+
+def _written(handle: int, folder: Path) -> str:
+    owner = os.read(handle, 32).decode(errors="replace").strip()
+    return f"{folder}: process {owner or 'unknown'} is writing this run folder"
 
 
 def where(recipe: Recipe, run_dir: Path | None) -> RunFolder:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
+
+from nmt.stages.run import locked
+from nmt.stages.stage import RunFolder
 
 SETS = [("", "train"), ("valid-", "valid"), ("test-", "test")]
 STAGES = ["preprocess", "bpe", "train", "average", "translate", "score"]
@@ -160,6 +164,15 @@ def test_a_dry_run_names_the_folder_and_problems_with_files(nmt, toy: Path, foun
     assert (ended.status, ended.out) == (1, well.out)
     (problem,) = [line for line in ended.err.splitlines() if line.startswith("error: ")]
     assert problem in nmt("recipe", "check", "toy.toml").err.splitlines()
+
+
+def test_a_dry_run_beside_a_run_names_the_process_that_writes_the_folder_and_leaves_it_alone(nmt, toy: Path) -> None:
+    alone = nmt("run", "toy.toml", "--dry-run")
+    with locked(RunFolder(toy / "runs/toy")):
+        beside = nmt("run", "toy.toml", "--dry-run")
+        assert (beside.status, beside.out) == (0, alone.out)
+        assert f"runs/toy: process {os.getpid()} is writing this run folder" in beside.err
+    assert nmt("run", "toy.toml", "--dry-run").err == alone.err
 
 
 def test_a_recipe_that_is_none_is_told_from_what_was_meant(nmt, toy: Path) -> None:
