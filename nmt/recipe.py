@@ -10,10 +10,11 @@ from typing import Any
 
 from pydantic import BaseModel, Field, model_validator
 
+from nmt.checking import EVERY_KEY, Location, Unfit, check
 from nmt.corpus.config import DataConfig, LanguagesConfig, PreprocessConfig
 from nmt.errors import RecipeError
 from nmt.model.config import ModelConfig, TransformerConfig
-from nmt.schema import EVERY_KEY, Config, Location, Unfit, check, read_toml
+from nmt.schema import Config, read_toml
 from nmt.score.config import ScoreConfig
 from nmt.search.config import SearchConfig
 from nmt.subwords.config import SubwordConfig

@@ -14,6 +14,7 @@ ORDER = [  # each imports only what stands before it
     "errors",
     "wording",
     "schema",
+    "checking",
     "events",
     "files",
     "corpus",

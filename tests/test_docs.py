@@ -15,8 +15,8 @@ import pytest
 import typer
 from nmt.cli.main import app
 
+from nmt.checking import models_at
 from nmt.recipe import Recipe
-from nmt.schema import models_at
 from nmt.stages.propose import Wish, propose
 
 ROOT = Path(__file__).parents[1]

@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import Field
 
+from nmt.checking import check, line_of
 from nmt.errors import RecipeError
-from nmt.schema import Config, Count, check, fingerprint, line_of, nearest, parse_count, read_toml
+from nmt.schema import Config, Count, fingerprint, nearest, parse_count, read_toml
 
 
 class Round(Config):

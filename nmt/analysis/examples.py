@@ -8,8 +8,8 @@ from nmt.analysis.differences import marked, nearest
 from nmt.analysis.lengths import buckets
 from nmt.analysis.markup import Markup, details, escape, join, section, table, tag
 from nmt.analysis.record import Line, Record, TestSet
+from nmt.checking import check
 from nmt.errors import DataError
-from nmt.schema import check
 from nmt.score.config import ChrfConfig, ScoreConfig
 from nmt.score.languages import UNSPACED, base
 

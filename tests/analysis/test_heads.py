@@ -16,10 +16,10 @@ from nmt.analysis.importance import Head, Studied, study, without
 from nmt.analysis.look import look, weights_of
 from nmt.analysis.measures import OFFSETS
 from nmt.analysis.words import is_punctuation
+from nmt.checking import check
 from nmt.errors import DataError
 from nmt.events import Caution, Progress
 from nmt.model.config import TransformerConfig
-from nmt.schema import check
 from nmt.search.translate import Translator
 from nmt.subwords.vocabulary import Vocabulary
 

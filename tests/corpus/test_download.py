@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
+from nmt.checking import check
 from nmt.corpus.archives import Member
 from nmt.corpus.config import DownloadConfig
 from nmt.corpus.download import TRIES, Download, fetch, fetch_all
 from nmt.errors import DataError, OutputError, RecipeError
 from nmt.events import Caution, Event, Notice, Progress
-from nmt.schema import check
 
 CONTENT = bytes(range(256)) * 4096  # 1 MiB
 DIGEST = hashlib.sha256(CONTENT).hexdigest()

@@ -9,6 +9,7 @@ from corpus.test_prepare import pairs_in, plain, report, run
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nmt.checking import check
 from nmt.corpus.clean import Cleaner
 from nmt.corpus.config import PreprocessConfig
 from nmt.corpus.moses import Moses
@@ -16,7 +17,6 @@ from nmt.corpus.prepare import Corpus
 from nmt.corpus.recase import TITLE, UPPER, Recase, recased
 from nmt.errors import RecipeError
 from nmt.events import Notice
-from nmt.schema import check
 
 PAIRS = [(f"bal kor {n}", f"der kor von {n}") for n in range(4000)]
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from nmt.checking import check
 from nmt.errors import DataError, RecipeError
-from nmt.schema import check
 from nmt.score.config import ScoreConfig, named
 from nmt.score.evaluate import Result, evaluate
 from nmt.score.report import line, output, result_as_json, rows, table

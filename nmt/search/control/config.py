@@ -7,8 +7,8 @@ from typing import Any, Self
 
 from pydantic import Field, model_validator
 
+from nmt.checking import EVERY_KEY, check
 from nmt.errors import RecipeError, SettingsError
-from nmt.schema import EVERY_KEY, check
 from nmt.search.config import SearchConfig
 
 PER_LINE = frozenset(
