@@ -50,7 +50,7 @@ class _PassOn(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, *others: Tensor) -> Tensor:
         ctx.save_for_backward(*others)
-        return x.view_as(x)
+        return x.detach()  # the same numbers, and to autograd no view, before which FSDP warns
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:

@@ -12,10 +12,11 @@ from contextlib import AbstractContextManager, contextmanager
 import torch
 from torch import Tensor, nn
 from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.fsdp import FSDPModule, fully_shard
+from torch.distributed.fsdp import FSDPModule, fully_shard, register_fsdp_forward_method
 
 from nmt.batches.ahead import Update
 from nmt.batches.batch import Batch, collate
+from nmt.model.position.core import Position
 from nmt.model.seq2seq import Seq2Seq
 from nmt.train.contact import Contact
 from nmt.train.gradients import Gradients
@@ -39,6 +40,8 @@ class Sharded(Group):
         objective = Whole(model)
         for block in blocks(model):
             fully_shard(block, mesh=mesh)
+            if isinstance(block, Position):
+                register_fsdp_forward_method(block, "embed")  # the one of its methods that reads its weights
         self._whole = objective
         fetch_in_order(list(blocks(model)))
         nothing = collate([[]], [[]], bos=1, eos=1, pad=0).to(self.device)
@@ -123,7 +126,12 @@ def fetch_in_order(layers: Sequence[nn.Module]) -> None:
 
 
 def blocks(model: nn.Module) -> Iterator[nn.Module]:
-    """The layers of a model: what stands in its lists."""
+    """What is gathered at once, in the order of computing: the layers, which stand in lists, and learned positions.
+
+    All layers of a side hold its positions, which none of them may therefore take for its own part.
+    """
     for module in model.modules():
         if isinstance(module, nn.ModuleList):
             yield from module
+        elif isinstance(module, Position) and next(module.parameters(), None) is not None:
+            yield module

@@ -25,7 +25,7 @@ import numpy as np
 import torch
 import torch._dynamo  # what every optimizer loads when it is built
 from torch.nn.parallel import DistributedDataParallel
-from train.toys import model, optimizer, pairs, store, turning
+from train.toys import learned, model, optimizer, pairs, store, turning
 
 from nmt.batches.links import Links
 from nmt.errors import NmtError
@@ -55,6 +55,7 @@ DEFAULTS: dict[str, Any] = {
     "pairs": {},
     "dropout": 0.0,
     "layer_drop": 0.0,
+    "positions": None,  # how many are learned, which makes the model one of several layers
     "ema": None,
     "freeze": [],
     "guide": None,
@@ -104,7 +105,7 @@ def train(folder: Path, job: dict[str, Any], group: Ranks) -> dict[str, Any]:
     """Train as one of `group`, going on from what is in the folder; what happened, in plain values."""
     guide = Guide(**job["guide"]) if job["guide"] else None
     rules = Rules(**{"guide": guide, "validate_every": 3, "save_every": job["every"], **job["rules"]})
-    trained = model(dropout=job["dropout"], layer_drop=job["layer_drop"])
+    trained = model(dropout=job["dropout"], layer_drop=job["layer_drop"], **learned(job["positions"]))
     freeze(trained, job["freeze"])
     group.spread(trained)
     learner = (turning if job["muon"] else optimizer)(trained)

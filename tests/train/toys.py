@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -11,7 +12,7 @@ import torch
 from nmt.batches.buckets import BatchOrder
 from nmt.checkpoint.layout import Description
 from nmt.corpus.config import LanguagesConfig
-from nmt.model.config import DotConfig, TransformerConfig
+from nmt.model.config import DotConfig, LearnedConfig, TransformerConfig
 from nmt.model.seq2seq import Seq2Seq
 from nmt.train.data import Pairs
 from nmt.train.muon import muon
@@ -30,6 +31,11 @@ def model(seed: int = 1, **changes: object) -> Seq2Seq:
     built = CONFIG.model_copy(update=changes).build(SIZE, SIZE, PAD)
     built.initialize(torch.Generator().manual_seed(seed))
     return built
+
+
+def learned(length: int | None) -> dict[str, Any]:
+    """What changes the model into one of so many learned positions, which several layers hold; nothing without."""
+    return {"position": LearnedConfig(length=length), "encoder_layers": 2, "decoder_layers": 2} if length else {}
 
 
 def optimizer(of: Seq2Seq) -> torch.optim.Optimizer:
