@@ -29,7 +29,10 @@ target = "around.bb"
 """
 
 
-@pytest.mark.parametrize("position", [["sinusoidal"], ["learned", f"model.position.length={LIMIT}"]], ids=str)
+LEARNED = ["learned", f"model.position.length={LIMIT}", f"train.max_source_tokens={LIMIT + 9}"]
+
+
+@pytest.mark.parametrize("position", [["sinusoidal"], LEARNED], ids=lambda position: position[0])
 def test_training_and_use_hold_the_same_limits(
     position: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -48,6 +51,7 @@ def test_training_and_use_hold_the_same_limits(
     overrides = [part for setting in (f"model.position.kind={kind}", *more) for part in ("--set", setting)]
     _, said = nmt("run", recipe, "--run-dir", tmp_path / "run", "--to", "average", *overrides)
     assert "2 training pairs are left out: longer than the limits of [train]" in said
+    assert (f"limits of [train], or than [model.position] length = {LIMIT}" in said) == (kind == "learned")
 
     pieces, _ = nmt("encode", tmp_path / "run", "--input", tmp_path / "around.aa")
     assert [len(line.split()) for line in pieces] == list(AROUND)

@@ -60,7 +60,10 @@ def told_of_data(recipe: Recipe, run: RunFolder, order: BatchOrder) -> Iterator[
         yield Notice(f"an epoch is planned in {order.groups} groups, of which each is a random part of the pairs")
     if order.skipped:
         left = counted(order.skipped, "training pair is", "training pairs are")
-        yield Caution(f"{left} left out: longer than the limits of [train]")
+        most, train = recipe.model.max_length(), recipe.train
+        few = most is not None and most < max(train.max_source_tokens, train.max_target_tokens)
+        places = f", or than [model.position] length = {most}" if few else ""
+        yield Caution(f"{left} left out: longer than the limits of [train]{places}")
     if recipe.average.of == "last" and recipe.average.count > recipe.train.keep_checkpoints:
         counts = f"[average] count = {recipe.average.count}, [train] keep_checkpoints = {recipe.train.keep_checkpoints}"
         yield Caution(f"{counts}: fewer checkpoints are kept than are to be averaged")
