@@ -83,6 +83,7 @@ def _panel(axes: Any, name: str, lines: Mapping[str, Sequence[Point]]) -> None:
     axes.set_xlabel("updates", fontsize=8)
     axes.tick_params(labelsize=7)
     axes.set_xlim(left=0)
+    axes.set_ylim(bottom=max(axes.get_ylim()[0], 0))  # nothing that is drawn is less, but for the margin
     axes.grid(True, linewidth=0.4, alpha=0.6)
     if len(lines) > 1:
         axes.legend(loc="upper right", fontsize=8, frameon=False)
