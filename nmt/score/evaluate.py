@@ -9,7 +9,7 @@ from pathlib import Path
 from nmt.corpus.lines import is_blank
 from nmt.score.checks import source_warnings, warnings
 from nmt.score.config import Bleu2017Config, BleuConfig, MetricConfig
-from nmt.score.languages import base, guess_unspaced, tokenizer_for, tokenizer_warning
+from nmt.score.languages import UNSPACED, base, guess_unspaced, tokenizer_for, tokenizer_warning
 from nmt.score.metric import Buildable, Score, missing_references
 from nmt.score.significance import score_with_interval
 from nmt.score.texts import Texts, read_texts
@@ -97,8 +97,14 @@ def _reference_cautions(references: Sequence[list[str]]) -> list[str]:
     return found
 
 
+def _in_words(lines: list[str]) -> bool:
+    """Whether the text has been tokenised: then splitting at spaces is right in languages that don't write them."""
+    return 8 * sum(line.count(" ") for line in lines) > sum(map(len, lines))
+
+
 def _tokenizer_caution(lines: list[str], tokenize: str | None, language: str) -> str:
-    text = tokenizer_warning(language, tokenize)
+    at_spaces = tokenize in ("none", "13a", "intl") and base(language) in UNSPACED and _in_words(lines)
+    text = "" if at_spaces else tokenizer_warning(language, tokenize)
     looks = guess_unspaced(lines)
     if text or not looks:
         return text

@@ -71,6 +71,13 @@ def test_chinese_scored_by_spaces_is_remarked_upon(tmp_path: Path, language: str
     assert any("13a" in text for text in evaluate(hyp, [ref], named(["bleu"], tokenize), language).cautions)
 
 
+@pytest.mark.parametrize(("tokenize", "told"), [("none", False), ("intl", False), ("zh", True)])
+def test_spaces_split_what_has_been_split_into_words(tmp_path: Path, tokenize: str, told: bool) -> None:
+    hyp, ref = write(tmp_path, hyp="本 を 読 む 。\n", ref="本 を 読 んだ 。\n")
+    cautions = evaluate(hyp, [ref], named(["bleu"], tokenize), "ja").cautions
+    assert any("tokenizer" in text for text in cautions) == told
+
+
 def test_sentence_scores_come_in_the_order_of_lines_and_metrics(tmp_path: Path) -> None:
     hyp, ref = write(tmp_path, hyp="\nyes\nGo now\n", ref="Hello\nno\nGo now\n")
     result = evaluate(hyp, [ref], named(["bleu", "chrf"]), "en", sentences=True)
