@@ -23,7 +23,7 @@ def compile_kinds(shared: Path, backwards: bool) -> None:
     for name, use in list(KINDS.items())[:: -1 if backwards else 1]:
         with (shared / f"{name}.lock").open("a+") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            if not lock.tell():
+            if not lock.seek(0, 2):  # its end, wherever it was when the file was opened
                 use()
                 lock.write("compiled")
 

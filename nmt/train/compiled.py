@@ -19,7 +19,7 @@ from nmt.errors import TrainingError
 from nmt.model.layer_drop import MayBeLeftOut
 from nmt.model.seq2seq import Seq2Seq
 from nmt.model.ways import Way
-from nmt.train.sharding import blocks
+from nmt.train.sharding import layers
 
 Backend = str | Callable[..., Any]
 
@@ -32,7 +32,7 @@ def compile_layers(model: Seq2Seq, backend: Backend = "inductor") -> None:
     """
     _try(model.output_weight_VD.device, backend)
     model.trains = Way.FUSED
-    for layer in blocks(model):
+    for layer in layers(model):
         layer.forward = partial(_run, layer, backend)
 
 

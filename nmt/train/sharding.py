@@ -125,6 +125,11 @@ def fetch_in_order(layers: Sequence[nn.Module]) -> None:
         layer.set_modules_to_backward_prefetch([before])
 
 
+def layers(model: nn.Module) -> Iterator[nn.Module]:
+    """The layers of a model: what stands in its lists."""
+    return (block for block in blocks(model) if not isinstance(block, Position))
+
+
 def blocks(model: nn.Module) -> Iterator[nn.Module]:
     """What is gathered at once, in the order of computing: the layers, which stand in lists, and learned positions.
 

@@ -14,6 +14,7 @@ from train.toys import PAD, SCHEDULE, model, optimizer, pairs, store
 
 from nmt.checkpoint.tensors import read_tensors, weights
 from nmt.errors import TrainingError
+from nmt.model.config import LearnedConfig
 from nmt.model.layer_drop import layers_left_out
 from nmt.model.seq2seq import Seq2Seq
 from nmt.stages import train
@@ -44,6 +45,13 @@ def test_a_compiler_that_does_not_work_is_an_error_at_once() -> None:
 def test_what_cannot_be_compiled_is_refused(change: dict[str, Any], words: str) -> None:
     with pytest.raises(ValueError, match=f"{words}.*set compile = false"):
         TrainConfig(steps=1, compile=True, **change)
+
+
+def test_layers_and_nothing_else_are_compiled() -> None:
+    learned = model(position=LearnedConfig(length=20))
+    compile_layers(learned, lambda graph, _: graph)
+    changed = {name for name, module in learned.named_modules() if "forward" in vars(module)}
+    assert changed == {"encoder.layers.0", "decoder.layers.0"}
 
 
 @pytest.mark.slow
